@@ -12,7 +12,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// kind is what sort of server it is.
+// kind is the kind of a server.
 type kind uint8
 
 const (
@@ -21,7 +21,7 @@ const (
 	sharded
 )
 
-// cluster is what the servers say of themselves.
+// cluster is the servers' description of themselves.
 type cluster struct {
 	kind    kind
 	set     string // the replica set's name
@@ -41,16 +41,16 @@ func (t cluster) String() string {
 	return "standalone, which has no change streams, so consumers poll"
 }
 
-// monitor keeps what the client's monitoring last heard: a server that does not answer has not changed.
+// monitor keeps the last result of the client's monitoring.
 type monitor struct {
 	mu     sync.Mutex
-	known  cluster
+	last   cluster
 	hosts  int // that the URL names
 	failed map[string]error
 	give   context.CancelCauseFunc // gives up connecting
 }
 
-// events has the client tell.
+// events subscribes to the client's monitoring.
 func (m *monitor) events() *event.ServerMonitor {
 	return &event.ServerMonitor{
 		ServerDescriptionChanged: func(e *event.ServerDescriptionChangedEvent) { m.hear(&e.NewDescription) },
@@ -63,15 +63,16 @@ func (m *monitor) hear(s *event.ServerDescription) {
 	defer m.mu.Unlock()
 	switch s.Kind {
 	case "Standalone":
-		m.known = cluster{members: 1}
+		m.last = cluster{members: 1}
 	case "Mongos":
-		m.known = cluster{kind: sharded, members: 1}
+		m.last = cluster{kind: sharded, members: 1}
 	case "RSPrimary", "RSSecondary", "RSMember":
-		m.known = cluster{kind: replicaSet, set: s.SetName, members: max(1, len(s.Hosts)+len(s.Passives))}
+		m.last = cluster{kind: replicaSet, set: s.SetName, members: max(1, len(s.Hosts)+len(s.Passives))}
 	}
 }
 
-// fail gives up connecting once no server is left that may answer: the client itself would go on until the time is up.
+// fail gives up connecting when no server is left that may answer. The client would wait for its
+// timeout.
 func (m *monitor) fail(connection string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -94,7 +95,8 @@ func (m *monitor) fail(connection string, err error) {
 	}
 }
 
-// connecting gives a context that ends, for a reason, when no server answers; settled has been called when that is over.
+// connecting returns a context that ends, with a cause, when no server answers, and a function that
+// ends the watch.
 func (m *monitor) connecting(ctx context.Context, hosts int) (connecting context.Context, settled func()) {
 	connecting, give := context.WithCancelCause(ctx)
 	m.mu.Lock()
@@ -111,5 +113,5 @@ func (m *monitor) connecting(ctx context.Context, hosts int) (connecting context
 func (m *monitor) cluster() cluster {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.known
+	return m.last
 }

@@ -14,12 +14,12 @@ import (
 
 // concern is a write concern.
 type concern struct {
-	members  int // that a write waits for; not where majority
+	members  int // that a write waits for; 0 with majority
 	majority bool
 	journal  bool
 }
 
-// maxMembers is how many a replica set may have.
+// maxMembers is the largest number of members of a replica set.
 const maxMembers = 50
 
 // parseConcern reads the options w and journal.
@@ -30,16 +30,18 @@ func parseConcern(o driver.Values) (c concern, err error) {
 		return c, nil
 	}
 	if c.members, err = strconv.Atoi(w); err != nil || c.members < 0 || c.members > maxMembers {
-		return c, &driver.OptionError{Name: "w", Err: fmt.Errorf("%q is not majority, or a number from 0 to %d", w, maxMembers)}
+		err = fmt.Errorf("%q is not majority, or a number from 0 to %d", w, maxMembers)
+		return c, &driver.OptionError{Name: "w", Err: err}
 	}
 	if c.members == 0 && c.journal {
-		return c, &driver.OptionError{Name: "w", Err: errors.New("0 waits for no answer, and the option \"journal\" asks for one")}
+		err = errors.New("0 waits for no answer, and the option \"journal\" asks for one")
+		return c, &driver.OptionError{Name: "w", Err: err}
 	}
 	return c, nil
 }
 
-// of is the concern in the client's form.
-func (c concern) of() *writeconcern.WriteConcern {
+// writeConcern returns the concern in the client's form.
+func (c concern) writeConcern() *writeconcern.WriteConcern {
 	w := &writeconcern.WriteConcern{W: c.members}
 	if c.majority {
 		w.W = writeconcern.WCMajority
@@ -61,10 +63,10 @@ func (c concern) String() string {
 	return text
 }
 
-// proof is what a write proves that is answered.
+// proof returns what an answer to a write proves.
 func (c concern) proof(t cluster) driver.Proof {
 	if !c.majority && c.members == 0 {
-		return driver.Proof{Confirm: driver.Unconfirmed, How: "nobody is known to have it: the server does not answer (w=0)"}
+		return driver.Proof{Confirm: driver.Unconfirmed, How: "not known to be stored: the server does not answer (w=0)"}
 	}
 	where := "in memory"
 	switch {
@@ -73,22 +75,24 @@ func (c concern) proof(t cluster) driver.Proof {
 	case c.majority && t.kind != standalone:
 		where = "on disk if the servers' settings say so"
 	}
-	accepted := func(who string) driver.Proof {
-		return driver.Proof{Confirm: driver.Accepted, How: fmt.Sprintf("%s, %s (%v)", who, where, c)}
-	}
+	confirm, stored := driver.Accepted, ""
 	switch {
 	case t.kind == standalone:
-		return accepted("one server")
+		stored = "one server"
 	case t.kind == sharded:
-		return accepted("at least one member of a shard, of which mongos does not tell how many there are")
+		stored = "at least one member of a shard, whose number mongos does not report"
 	case t.members == 1:
-		return accepted("the only member with data of replica set " + t.set)
+		stored = "the only member with data of replica set " + t.set
 	case c.majority:
-		return driver.Proof{Confirm: driver.Replicated, How: fmt.Sprintf("a majority of the %d members with data of replica set %s, %s (%v)", t.members, t.set, where, c)}
+		confirm = driver.Replicated
+		stored = fmt.Sprintf("a majority of the %d members with data of replica set %s", t.members, t.set)
 	case c.members == 1:
-		return accepted("the primary of replica set " + t.set)
+		stored = "the primary of replica set " + t.set
+	default:
+		confirm = driver.Replicated
+		stored = fmt.Sprintf("%d of the %d members with data of replica set %s", c.members, t.members, t.set)
 	}
-	return driver.Proof{Confirm: driver.Replicated, How: fmt.Sprintf("%d of the %d members with data of replica set %s, %s (%v)", c.members, t.members, t.set, where, c)}
+	return driver.Proof{Confirm: confirm, How: fmt.Sprintf("%s, %s (%v)", stored, where, c)}
 }
 
 // Proof implements [driver.Prover].
@@ -100,10 +104,11 @@ func (c *conn) Proof(_ context.Context, config driver.ProducerConfig, _ *driver.
 	return w.proof(c.monitor.cluster())
 }
 
-// concernError is that the server has a write, and that it is not known to be where the write concern wants it.
+// concernError reports a write that the server has, and perhaps not all members that the write
+// concern asks for.
 type concernError struct{ *mongo.WriteConcernError }
 
-// Unwrap gives the error in a form that has codes.
+// Unwrap returns the error in a form that has codes.
 func (e *concernError) Unwrap() error {
 	return mongo.WriteException{WriteConcernError: e.WriteConcernError}
 }

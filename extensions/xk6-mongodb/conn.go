@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -61,7 +60,7 @@ func open(ctx context.Context, t driver.Target) (driver.Conn, error) {
 	return c, nil
 }
 
-// greet finds out who answers, and what its clock says: leases are by that one, whichever machine takes them.
+// greet reads the server's version and clock. Leases use that clock on every machine.
 func (c *conn) greet(ctx context.Context) error {
 	admin := c.client.Database("admin")
 	var build struct {
@@ -90,24 +89,10 @@ func (c *conn) greet(ctx context.Context) error {
 // now is the time by the server's clock.
 func (c *conn) now() time.Time { return time.Now().Add(c.ahead) }
 
-// Info tells what the connection is to.
+// Info describes the server.
 func (c *conn) Info() driver.Info {
 	t := c.monitor.cluster()
-	return driver.Info{Server: c.server + ", " + t.String(), Client: "mongo-driver" + clientVersion(), Nodes: t.members}
-}
-
-// clientVersion is that of the library in this program, after a space; empty where the program does not know.
-func clientVersion() string {
-	build, _ := debug.ReadBuildInfo()
-	if build == nil {
-		return ""
-	}
-	for _, m := range build.Deps {
-		if m.Path == "go.mongodb.org/mongo-driver/v2" {
-			return " " + strings.TrimPrefix(m.Version, "v")
-		}
-	}
-	return ""
+	return driver.Info{Server: c.server + ", " + t.String(), Client: "mongo-driver" + driver.ModuleVersion("go.mongodb.org/mongo-driver/v2"), Nodes: t.members}
 }
 
 // As lends the client.

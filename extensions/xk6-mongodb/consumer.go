@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -14,48 +13,37 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/inbox"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/lease"
 )
 
-// consumer has several commands under way, each of which leases one message.
+// consumer sends several commands at a time. Each command leases one message.
 type consumer struct {
-	conn         *conn
-	topic        string
-	lease, delay time.Duration
-	most         int32 // deliveries of a message; 0 is without end
+	*lease.Consumer[document]
+	conn        *conn
+	topic       string
+	time, delay time.Duration
+	most        int32 // deliveries of a message; 0 is no limit
 
-	leases   *mongo.Collection // the topic: a lease that a crash takes back is over, so no other member and no disk is waited for
+	leases   *mongo.Collection // the topic; a crash ends leases, so they wait for no other member and no disk
 	settling *mongo.Collection // the topic, with the consumer's write concern
-	dead     *mongo.Collection // where rejected messages go; nil where they go nowhere
+	dead     *mongo.Collection // for rejected messages; nil deletes them
 
-	in      *inbox.Inbox[*delivery]
-	room    *inbox.Room
-	idle    *idle
-	lookOut func(ctx context.Context) error // waits until there may be something
-
-	work  context.Context // ends when Close gives up waiting for what is being fetched
-	stop  context.CancelFunc
-	watch context.CancelFunc // ends the change stream
-	loops sync.WaitGroup
-
-	held *inbox.Lent[*delivery] // received and not settled
+	idle  *idle
+	await func(ctx context.Context) error // waits until there may be a message
 
 	mu   sync.Mutex
 	lost []lost
-
-	leaving atomic.Bool
-	closing sync.Mutex
-	closed  bool
 }
 
-// delivery is one message as it was delivered once. The token of its lease is this delivery's alone.
-type delivery struct {
-	id      bson.RawValue
-	token   bson.ObjectID
-	message driver.Message
+// document is one delivery of a message. The token of the lease belongs to this delivery only.
+type document struct {
+	id    bson.RawValue
+	token bson.ObjectID
 }
 
-// NewConsumer fails where the topic does not exist, or is none, and begins to take messages.
+type delivery = lease.Delivery[document]
+
+// NewConsumer begins to fetch. It fails if the topic does not exist.
 func (c *conn) NewConsumer(ctx context.Context, config driver.ConsumerConfig) (driver.Consumer, error) {
 	if config.Group != "" {
 		return nil, fmt.Errorf("groups: %w", errors.ErrUnsupported)
@@ -74,12 +62,13 @@ func (c *conn) NewConsumer(ctx context.Context, config driver.ConsumerConfig) (d
 	if err := c.exists(ctx, config.Topic); err != nil {
 		return nil, err
 	}
-	with := options.Collection().SetWriteConcern(w.of())
+	with := options.Collection().SetWriteConcern(w.writeConcern())
 	r := &consumer{
-		conn: c, topic: config.Topic, lease: o.Duration("lease"), delay: o.Duration("requeueDelay"), most: int32(o.Int("maxAttempts")), //gosec:disable G115 -- the option has limits
+		conn: c, topic: config.Topic, time: o.Duration("lease"), delay: o.Duration("requeueDelay"),
+		most:     int32(o.Int("maxAttempts")), //gosec:disable G115 -- the option has limits
 		leases:   c.db.Collection(config.Topic, options.Collection().SetWriteConcern(writeconcern.W1())),
 		settling: c.db.Collection(config.Topic, with),
-		room:     inbox.NewRoom(config.Prefetch), idle: newIdle(),
+		idle:     newIdle(),
 	}
 	if r.most == 1 {
 		c.once.Store(true)
@@ -90,49 +79,18 @@ func (c *conn) NewConsumer(ctx context.Context, config driver.ConsumerConfig) (d
 		}
 		r.dead = c.db.Collection(dead, with)
 	}
-	r.held = inbox.NewLent[*delivery](r.room, r.lease)
-	r.in = inbox.New(r.hand)
-	r.work, r.stop = context.WithCancel(context.Background())
-	if err := r.learn(ctx, o); err != nil {
-		r.stop()
+	r.Consumer = lease.New[document](lease.Config{Prefetch: config.Prefetch, Time: r.time, Settled: errSettled})
+	if err := r.observe(ctx, o); err != nil {
+		_ = r.Close(ctx)
 		return nil, err
 	}
 	for range o.Int("inFlight") {
-		r.loops.Go(func() { r.in.Poll(r.room, 1, r.fetch) })
+		r.Poll(1, r.fetch)
 	}
 	return r, nil
 }
 
-// hand gives out what has come, and notes it as held.
-func (r *consumer) hand(b driver.Batch, came []*delivery) {
-	for i, d := range came {
-		r.held.Add(d, d.message.Received)
-		b[i], d.message = d.message, driver.Message{}
-		b[i].Token = d
-	}
-}
-
-// Receive takes what has come.
-func (r *consumer) Receive(ctx context.Context, b driver.Batch) (int, error) {
-	return r.in.Receive(ctx, b)
-}
-
-// Close gives back what is not settled.
+// Close gives back the messages that are not settled.
 func (r *consumer) Close(ctx context.Context) error {
-	r.leaving.Store(true)
-	r.in.Close()
-	r.closing.Lock()
-	defer r.closing.Unlock()
-	if r.closed {
-		return nil
-	}
-	r.closed = true
-	r.watch()
-	stop := context.AfterFunc(ctx, r.stop)
-	r.loops.Wait() // what is being fetched would else be nobody's for a lease
-	stop()
-	err := r.giveBack(ctx)
-	r.stop()
-	r.room.Close()
-	return err
+	return r.Consumer.Close(ctx, func(held, unseen []*delivery) error { return r.giveBack(ctx, held, unseen) })
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// configure says how to connect. What a user sends is not sent twice: the client's retries are off.
+// configure returns the client's options. The client's retries are off, so that nothing is sent
+// twice.
 func configure(t driver.Target) (*options.ClientOptions, error) {
 	secure, err := t.TLS()
 	if err != nil {
@@ -59,7 +60,7 @@ func (d dialer) DialContext(ctx context.Context, network, address string) (net.C
 
 const x509 = "MONGODB-X509"
 
-// authenticate says who the user is, where there is one.
+// authenticate sets the credentials, if there are any.
 func authenticate(o *options.ClientOptions, t driver.Target) error {
 	user, password := t.Login()
 	mechanism := t.Options.String("authMechanism")

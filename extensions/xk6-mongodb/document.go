@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// maxDocument is what a server takes as one document.
+	// maxDocument is the largest document of a server.
 	maxDocument = 16 << 20
-	// maxBody is what is left of it for the body of a message that has no large key or headers.
+	// maxBody is the largest body of a message without a large key or headers.
 	maxBody = maxDocument - 16<<10
 )
 
-// encode makes a document of a message, to be delivered from due on.
+// encode returns the document of a message that is to be delivered at due or later.
 func encode(m *driver.Message, due time.Time) (bson.Raw, error) {
 	if len(m.Body) > maxBody {
 		return nil, errLarge
@@ -42,17 +42,19 @@ func encode(m *driver.Message, due time.Time) (bson.Raw, error) {
 	doc = bsoncore.AppendInt32Element(doc, "attempts", 0)
 	doc, err := bsoncore.AppendDocumentEnd(doc, start)
 	if err == nil && len(doc) > maxDocument {
-		err = &driver.OptionError{Name: "headers", Err: fmt.Errorf("with them and its key the message is a document of %d bytes, which may have %d", len(doc), maxDocument)}
+		err = fmt.Errorf("with its key and headers the document has %d bytes, more than %d", len(doc), maxDocument)
+		err = &driver.OptionError{Name: "headers", Err: err}
 	}
 	return doc, err
 }
 
-// appendHeaders keeps headers in their order. A value that is no text is binary.
+// appendHeaders appends headers in their order. A value that is not text is binary.
 func appendHeaders(doc []byte, all []driver.Header) ([]byte, error) {
 	list, doc := bsoncore.AppendArrayElementStart(doc, "headers")
 	for i, h := range all {
 		if !utf8.ValidString(h.Name) {
-			return nil, &driver.OptionError{Name: "headers", Err: fmt.Errorf("the name %q is not text in UTF-8", h.Name)}
+			err := fmt.Errorf("the name %q is not text in UTF-8", h.Name)
+			return nil, &driver.OptionError{Name: "headers", Err: err}
 		}
 		var item int32
 		item, doc = bsoncore.AppendDocumentElementStart(doc, fmt.Sprint(i))
@@ -70,18 +72,19 @@ func appendHeaders(doc []byte, all []driver.Header) ([]byte, error) {
 	return bsoncore.AppendArrayEnd(doc, list)
 }
 
-// decode fills a delivery from a document. What other programs have put there as something else than bytes comes as text, or as JSON.
-func (d *delivery) decode(doc bson.Raw) error {
+// decode fills a delivery from a document. Values of other programs that are not bytes arrive as text
+// or as JSON.
+func decode(doc bson.Raw, d *delivery) error {
 	elements, err := doc.Elements()
 	if err != nil {
 		return fmt.Errorf("a document that cannot be read: %w", err)
 	}
-	m := &d.message
+	m := &d.Message
 	for _, e := range elements {
 		v := e.Value()
 		switch e.Key() {
 		case "_id":
-			d.id = v
+			d.Handle.id = v
 		case "key":
 			m.Key = content(v)
 		case "body":
@@ -108,13 +111,14 @@ func decodeHeaders(v bson.RawValue) []driver.Header {
 	all := make([]driver.Header, 0, len(items))
 	for _, item := range items {
 		if h, ok := item.DocumentOK(); ok {
-			all = append(all, driver.Header{Name: string(content(h.Lookup("name"))), Value: content(h.Lookup("value"))})
+			name := string(content(h.Lookup("name")))
+			all = append(all, driver.Header{Name: name, Value: content(h.Lookup("value"))})
 		}
 	}
 	return all
 }
 
-// content is the bytes of a value; nil of null, and of none.
+// content returns the bytes of a value; nil for null and for no value.
 func content(v bson.RawValue) []byte {
 	switch v.Type {
 	case 0, bson.TypeNull:

@@ -21,15 +21,15 @@ var (
 	errWeaker  = errors.New("the replica set has fewer members than when the producer opened, and w=majority would prove less")
 )
 
-// awayError is that no server can be used; Unwrap gives the reason of one of them.
+// awayError reports that no server can be used. Unwrap returns the reason of one of them.
 type awayError struct{ last error }
 
 func (e *awayError) Error() string { return "no server can be used: " + e.last.Error() }
 
-// Unwrap gives why a server cannot be used.
+// Unwrap returns the reason.
 func (e *awayError) Unwrap() error { return e.last }
 
-// absentError is that there is no such topic.
+// absentError reports a topic that does not exist.
 type absentError struct{ database, topic string }
 
 func (e *absentError) Error() string {
@@ -39,7 +39,8 @@ func (e *absentError) Error() string {
 // oldError is that the client library and the server have no version of the protocol in common.
 type oldError struct{ error }
 
-// incompatible reports whether the client library refuses the server's version of the protocol. That error has no type.
+// incompatible reports whether the client library refuses the server's version. That error has no
+// type.
 func incompatible(err error) bool {
 	return strings.Contains(err.Error(), "wire version") && strings.Contains(err.Error(), "this version of the Go driver")
 }
@@ -55,10 +56,11 @@ func (e *timeoutError) Error() string {
 	return fmt.Sprintf("option %q: no answer within %v: %v", e.option, e.within, e.err)
 }
 
-// Unwrap gives the client's error.
+// Unwrap returns the client's error.
 func (e *timeoutError) Unwrap() error { return e.err }
 
-// reason is why a command failed: by the end of what ctx stands for, because no server can be used, by the option timeout, or as the server says.
+// reason returns the cause of ctx's end, the reason why no server can be used, that the option
+// timeout has passed, or err.
 func (c *conn) reason(ctx context.Context, err error) error {
 	var selection topology.ServerSelectionError
 	switch {
@@ -82,7 +84,7 @@ func (c *conn) reason(ctx context.Context, err error) error {
 	return err
 }
 
-// kinds are what the codes of the server's errors mean. Any other is of kind rejected.
+// kinds has the kinds of the server's error codes. Other codes are rejected.
 var kinds = map[int]driver.Kind{
 	11: driver.Denied, 13: driver.Denied, 18: driver.Denied, 33: driver.Denied, 8000: driver.Denied,
 	26: driver.NotFound, 73: driver.Rejected,
@@ -122,7 +124,7 @@ func classify(err error) driver.Kind {
 	return driver.Unknown
 }
 
-// refusal is the kind of an answer of the server's; Unknown where there was none.
+// refusal returns the kind of a server's answer; Unknown without an answer.
 func refusal(err error) driver.Kind {
 	var server mongo.ServerError
 	if !errors.As(err, &server) {

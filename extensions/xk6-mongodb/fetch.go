@@ -13,12 +13,12 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// oldest is the order of the index: what may be delivered longest comes first.
+// oldest is the order of the index: the message that is due the longest comes first.
 var oldest = bson.D{{Key: "nextDelivery", Value: 1}}
 
-// fetch waits for a message and leases it, for [inbox.Inbox.Poll]. Its context ends the waiting, and not the leasing.
-func (r *consumer) fetch(ctx context.Context, _ int) ([]*delivery, error) {
-	for ctx.Err() == nil {
+// fetch waits for a message and leases it.
+func (r *consumer) fetch(open context.Context, _ int) ([]*delivery, error) {
+	for open.Err() == nil {
 		if err := r.reclaim(); err != nil {
 			return nil, err
 		}
@@ -27,12 +27,12 @@ func (r *consumer) fetch(ctx context.Context, _ int) ([]*delivery, error) {
 		case err != nil:
 			return nil, err
 		case d == nil:
-			if err := r.idle.wait(ctx, r.lookOut); err != nil {
+			if err := r.idle.wait(open, r.await); err != nil {
 				return nil, err
 			}
-		case r.most > 0 && d.message.Attempt > r.most:
+		case r.most > 0 && d.Message.Attempt > r.most:
 			r.idle.more()
-			if err := r.giveUp(d); err != nil {
+			if _, err := r.end(r.Fetching(), []*delivery{d}, driver.Reject); err != nil {
 				return nil, err
 			}
 		default:
@@ -40,45 +40,47 @@ func (r *consumer) fetch(ctx context.Context, _ int) ([]*delivery, error) {
 			return []*delivery{d}, nil
 		}
 	}
-	return nil, ctx.Err()
+	return nil, open.Err()
 }
 
-// take leases one message; there may be none.
+// take leases one message, or returns nil.
 func (r *consumer) take() (*delivery, error) {
 	now := r.conn.now()
-	d := &delivery{token: bson.NewObjectID()}
-	until := bson.NewDateTimeFromTime(now.Add(r.lease))
-	raw, err := r.leases.FindOneAndUpdate(r.work,
+	until := bson.NewDateTimeFromTime(now.Add(r.time))
+	token := bson.NewObjectID()
+	raw, err := r.leases.FindOneAndUpdate(r.Fetching(),
 		bson.D{{Key: "nextDelivery", Value: bson.D{{Key: "$lte", Value: bson.NewDateTimeFromTime(now)}}}},
 		bson.D{
-			{Key: "$set", Value: bson.D{{Key: "nextDelivery", Value: until}, {Key: "lease", Value: d.token}}},
+			{Key: "$set", Value: bson.D{{Key: "nextDelivery", Value: until}, {Key: "lease", Value: token}}},
 			{Key: "$inc", Value: bson.D{{Key: "attempts", Value: 1}}},
 		},
 		options.FindOneAndUpdate().SetSort(oldest).SetReturnDocument(options.After),
 	).Raw()
-	d.message.Received = driver.Now()
+	received := driver.Now()
 	if errors.Is(err, mongo.ErrNoDocuments) {
-		return nil, nil // that there is none is no error
+		return nil, nil // an empty topic is not an error
 	}
 	if err != nil {
 		if !errors.As(err, new(topology.ServerSelectionError)) {
 			r.mu.Lock()
-			r.lost = append(r.lost, lost{d.token, until})
+			r.lost = append(r.lost, lost{token, until})
 			r.mu.Unlock()
 		}
-		return nil, r.conn.reason(r.work, err)
+		return nil, r.conn.reason(r.Fetching(), err)
 	}
-	d.message.Topic = r.topic
-	return d, d.decode(raw)
+	d := &delivery{Handle: document{token: token}}
+	d.Message.Topic, d.Message.Received = r.topic, received
+	return d, decode(raw, d)
 }
 
-// lost is a lease that the server may have given and nobody has: the answer was lost on the way.
+// lost is a lease whose answer did not arrive, so that the server may have given it.
 type lost struct {
 	token bson.ObjectID
 	until bson.DateTime
 }
 
-// reclaim gives back what was lost, as if it had not been delivered. The index finds it by the end of its lease.
+// reclaim returns lost leases as if the messages had not been delivered. The index finds them by
+// the end of the lease.
 func (r *consumer) reclaim() error {
 	r.mu.Lock()
 	all := r.lost
@@ -98,27 +100,32 @@ func (r *consumer) reclaim() error {
 	if len(rest) == 0 {
 		return nil
 	}
-	_, err := r.leases.UpdateMany(r.work, bson.D{{Key: "nextDelivery", Value: bson.D{{Key: "$in", Value: ends}}}, {Key: "lease", Value: bson.D{{Key: "$in", Value: tokens}}}}, returning(now, true))
+	leased := bson.D{
+		{Key: "nextDelivery", Value: bson.D{{Key: "$in", Value: ends}}},
+		{Key: "lease", Value: bson.D{{Key: "$in", Value: tokens}}},
+	}
+	_, err := r.leases.UpdateMany(r.Fetching(), leased, returning(now, true))
 	if err != nil {
 		r.mu.Lock()
 		r.lost = append(r.lost, rest...)
 		r.mu.Unlock()
 	}
-	return r.conn.reason(r.work, err)
+	return r.conn.reason(r.Fetching(), err)
 }
 
-// next is in how long a message may be delivered that the topic has now: at the end of a lease, or of a delay.
+// next returns the time until the next lease or delay ends.
 func (r *consumer) next(ctx context.Context) (time.Duration, error) {
-	raw, err := r.leases.FindOne(ctx, bson.D{}, options.FindOne().SetSort(oldest).SetProjection(bson.D{{Key: "_id", Value: 0}, {Key: "nextDelivery", Value: 1}})).Raw()
+	fields := bson.D{{Key: "_id", Value: 0}, {Key: "nextDelivery", Value: 1}}
+	raw, err := r.leases.FindOne(ctx, bson.D{}, options.FindOne().SetSort(oldest).SetProjection(fields)).Raw()
 	if errors.Is(err, mongo.ErrNoDocuments) {
-		return r.lease, nil
+		return r.time, nil
 	}
 	if err != nil {
 		return 0, r.conn.reason(ctx, err)
 	}
 	at, ok := raw.Lookup("nextDelivery").TimeOK()
-	if !ok { // another program's, which is never delivered
-		return r.lease, nil
+	if !ok { // another program's document, which is never delivered
+		return r.time, nil
 	}
-	return min(r.lease, max(at.Sub(r.conn.now()), time.Millisecond)), nil
+	return min(r.time, max(at.Sub(r.conn.now()), time.Millisecond)), nil
 }

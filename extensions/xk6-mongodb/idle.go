@@ -12,18 +12,19 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/redial"
 )
 
-// idle is where fetches wait that found nothing: one of them looks out for messages, and who finds one sends another one to look for more.
+// idle holds the fetches that found nothing. One of them waits for messages; a fetch that finds one
+// wakes another to look for more.
 type idle struct {
-	turn  chan struct{} // of who looks out
+	turn  chan struct{} // of the fetch that waits
 	found chan struct{}
-	wake  chan struct{} // holds one token while there may be something
+	wake  chan struct{} // holds one token while there may be a message
 }
 
 func newIdle() *idle {
 	return &idle{turn: make(chan struct{}, 1), found: make(chan struct{}), wake: make(chan struct{}, 1)}
 }
 
-// more sends one who waits to look, where there is one.
+// more wakes one idle fetch, if there is one.
 func (w *idle) more() {
 	select {
 	case w.found <- struct{}{}:
@@ -31,7 +32,7 @@ func (w *idle) more() {
 	}
 }
 
-// signal says that there may be something.
+// signal wakes the waiting fetch.
 func (w *idle) signal() {
 	select {
 	case w.wake <- struct{}{}:
@@ -39,20 +40,20 @@ func (w *idle) signal() {
 	}
 }
 
-// wait returns when there may be something.
-func (w *idle) wait(ctx context.Context, lookOut func(ctx context.Context) error) error {
+// wait returns when there may be a message.
+func (w *idle) wait(ctx context.Context, await func(ctx context.Context) error) error {
 	select {
 	case <-w.found:
 		return nil
 	case w.turn <- struct{}{}:
 		defer func() { <-w.turn }()
-		return lookOut(ctx)
+		return await(ctx)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// until waits for a signal, and no longer than so long.
+// until waits for a signal, at most so long.
 func (w *idle) until(ctx context.Context, longest time.Duration) error {
 	timer := time.NewTimer(longest)
 	defer timer.Stop()
@@ -66,15 +67,14 @@ func (w *idle) until(ctx context.Context, longest time.Duration) error {
 	return nil
 }
 
-// learn decides how the consumer learns of messages, and begins with that.
-func (r *consumer) learn(ctx context.Context, o driver.Values) error {
-	r.watch = func() {}
+// observe starts to poll or to follow a change stream, as the option wait asks.
+func (r *consumer) observe(ctx context.Context, o driver.Values) error {
 	how, interval := o.String("wait"), o.Duration("pollInterval")
 	if how == "poll" || how == "auto" && !r.conn.monitor.cluster().changeStreams() {
-		r.lookOut = func(ctx context.Context) error { return r.idle.until(ctx, interval) }
+		r.await = func(ctx context.Context) error { return r.idle.until(ctx, interval) }
 		return nil
 	}
-	r.lookOut = func(ctx context.Context) error {
+	r.await = func(ctx context.Context) error {
 		longest, err := r.next(ctx)
 		if err != nil {
 			return err
@@ -85,13 +85,12 @@ func (r *consumer) learn(ctx context.Context, o driver.Values) error {
 	if err != nil {
 		return err
 	}
-	watching, end := context.WithCancel(context.Background())
-	r.watch = end
-	r.loops.Go(func() { r.follow(watching, stream) })
+	r.Go(func(open context.Context) { r.follow(open, stream) })
 	return nil
 }
 
-// arrivals are the changes after which there may be a message: one was inserted, or given back. They come without their messages.
+// arrivals selects the changes after which there may be a message, without the message: one was
+// inserted or given back.
 var arrivals = mongo.Pipeline{
 	{{Key: "$match", Value: bson.D{{Key: "$or", Value: bson.A{
 		bson.D{{Key: "operationType", Value: bson.D{{Key: "$in", Value: bson.A{"insert", "replace"}}}}},
@@ -100,13 +99,14 @@ var arrivals = mongo.Pipeline{
 	{{Key: "$project", Value: bson.D{{Key: "_id", Value: 1}, {Key: "operationType", Value: 1}}}},
 }
 
-// changes opens a change stream, from now on.
+// changes opens a change stream that begins now.
 func (r *consumer) changes(ctx context.Context) (*mongo.ChangeStream, error) {
-	stream, err := r.leases.Watch(ctx, arrivals, options.ChangeStream().SetMaxAwaitTime(min(time.Second, r.conn.timeout/2)))
+	wait := min(time.Second, r.conn.timeout/2)
+	stream, err := r.leases.Watch(ctx, arrivals, options.ChangeStream().SetMaxAwaitTime(wait))
 	return stream, r.conn.reason(ctx, err)
 }
 
-// follow has each change wake who looks out, and opens the stream again where it ended.
+// follow wakes the waiting fetch at each change, and opens the stream again after it ended.
 func (r *consumer) follow(ctx context.Context, stream *mongo.ChangeStream) {
 	for ok := true; ok; r.idle.signal() {
 		for stream.Next(ctx) {
@@ -118,16 +118,16 @@ func (r *consumer) follow(ctx context.Context, stream *mongo.ChangeStream) {
 			return
 		}
 		if err != nil {
-			r.in.Fail(err)
+			r.Fail(err)
 		}
-		if !redial.Sleep(ctx, 1) { // a server may end each at once
+		if !redial.Sleep(ctx, 1) { // a server may end each stream at once
 			return
 		}
-		stream, ok = redial.Until(ctx, r.changes, r.in.Fail)
+		stream, ok = redial.Until(ctx, r.changes, r.Fail)
 	}
 }
 
-// shut closes a change stream, whose cursor the server else has for some minutes, and does not wait for long.
+// shut closes a change stream within a second. The server would keep its cursor for minutes.
 func (r *consumer) shut(stream *mongo.ChangeStream) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

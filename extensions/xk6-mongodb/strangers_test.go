@@ -146,14 +146,14 @@ func TestWriteConcerns(t *testing.T) {
 	}{
 		{nil, "", `{"w": "majority"}`, driver.Accepted, "one server, in memory (w=majority)"},
 		{nil, "&w=1&journal=true", `{"w": {"$numberInt":"1"},"j": true}`, driver.Accepted, "one server, in the journal on disk (w=1, journal)"},
-		{nil, "&w=0", `{"w": {"$numberInt":"0"}}`, driver.Unconfirmed, "nobody is known to have it: the server does not answer (w=0)"},
+		{nil, "&w=0", `{"w": {"$numberInt":"0"}}`, driver.Unconfirmed, "not known to be stored: the server does not answer (w=0)"},
 		{three, "", `{"w": "majority"}`, driver.Replicated, "a majority of the 3 members with data of replica set rs, on disk if the servers' settings say so (w=majority)"},
 		{three, "&profile=durable", `{"w": "majority","j": true}`, driver.Replicated, "a majority of the 3 members with data of replica set rs, in the journal on disk (w=majority, journal)"},
 		{three, "&w=2", `{"w": {"$numberInt":"2"}}`, driver.Replicated, "2 of the 3 members with data of replica set rs, in memory (w=2)"},
 		{three, "&w=1", `{"w": {"$numberInt":"1"}}`, driver.Accepted, "the primary of replica set rs, in memory (w=1)"},
 		{set("a:1"), "", `{"w": "majority"}`, driver.Accepted, "the only member with data of replica set rs, on disk if the servers' settings say so (w=majority)"},
 		{withPassive, "&w=2", `{"w": {"$numberInt":"2"}}`, driver.Replicated, "2 of the 2 members with data of replica set rs, in memory (w=2)"},
-		{answers{"msg": "isdbgrid"}, "&w=2", `{"w": {"$numberInt":"2"}}`, driver.Accepted, "at least one member of a shard, of which mongos does not tell how many there are, in memory (w=2)"},
+		{answers{"msg": "isdbgrid"}, "&w=2", `{"w": {"$numberInt":"2"}}`, driver.Accepted, "at least one member of a shard, whose number mongos does not report, in memory (w=2)"},
 	} {
 		asked := make(chan string, 1)
 		at := answering(t, func(command string, m bson.Raw) any {

@@ -19,7 +19,7 @@ const (
 	namespaceExists = 48 // code of an error that is no failure
 )
 
-// differenceError is that there is something under a topic's name that is no topic.
+// differenceError reports a collection or view that is not a topic.
 type differenceError struct{ collection, has, want string }
 
 func (e *differenceError) Error() string {
@@ -34,7 +34,7 @@ func (c *conn) name(topic string) error {
 	return nil
 }
 
-// look tells what is under a topic's name: a collection that may be a topic, and whether it has a topic's index.
+// look returns whether the collection has a topic's index. A missing collection is an error.
 func (c *conn) look(ctx context.Context, topic string) (indexed bool, err error) {
 	if err := c.name(topic); err != nil {
 		return false, err
@@ -74,8 +74,8 @@ func (c *conn) indexed(ctx context.Context, topic string) (bool, error) {
 		return false, c.reason(ctx, err)
 	}
 	for _, i := range all {
-		whole := len(i.Key) > 0 && i.Key[0].Key == "nextDelivery" && ascending(i.Key[0].Value) && !i.Sparse && !i.Hidden && i.PartialFilterExpression == nil
-		if whole {
+		usable := len(i.Key) > 0 && i.Key[0].Key == "nextDelivery" && ascending(i.Key[0].Value) && !i.Sparse && !i.Hidden && i.PartialFilterExpression == nil
+		if usable {
 			return true, nil
 		}
 		if i.Name == indexName {
@@ -98,7 +98,7 @@ func ascending(direction any) bool {
 	return false
 }
 
-// exists fails where there is no such topic.
+// exists returns an error if the topic does not exist.
 func (c *conn) exists(ctx context.Context, topic string) error {
 	indexed, err := c.look(ctx, topic)
 	if err == nil && !indexed {
@@ -107,7 +107,8 @@ func (c *conn) exists(ctx context.Context, topic string) error {
 	return err
 }
 
-// CreateTopic makes the collection and its index. One that is there already may lack the index, and may have others.
+// CreateTopic creates the collection and its index. An existing one may lack the index, and may
+// have others.
 func (c *conn) CreateTopic(ctx context.Context, s driver.TopicSpec) error {
 	if err := c.name(s.Name); err != nil {
 		return err
@@ -139,7 +140,7 @@ func (c *conn) DeleteTopic(ctx context.Context, topic string) error {
 	return c.reason(ctx, c.db.Collection(topic).Drop(ctx))
 }
 
-// PurgeTopic deletes all documents, those that are with consumers too.
+// PurgeTopic deletes all documents, including leased ones.
 func (c *conn) PurgeTopic(ctx context.Context, topic string) error {
 	if _, err := c.look(ctx, topic); err != nil {
 		return err
@@ -148,7 +149,7 @@ func (c *conn) PurgeTopic(ctx context.Context, topic string) error {
 	return c.reason(ctx, err)
 }
 
-// counting counts all documents, and those that were never delivered, in one pass.
+// counting counts all documents, and those never delivered, in one pass.
 var counting = bson.A{bson.D{{Key: "$group", Value: bson.D{
 	{Key: "_id", Value: nil},
 	{Key: "messages", Value: bson.D{{Key: "$sum", Value: 1}}},

@@ -6,14 +6,15 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// asking is a question to JetStream that has no answer yet. One that the server refuses never gets any: the server only
-// complains, and names the subject that it refuses.
+// asking is a request to JetStream without an answer. A refused request has none: the server
+// reports the refused subject only.
 type asking struct {
 	api    string // prefix of the subjects that questions go to
 	refuse context.CancelCauseFunc
 }
 
-// ask gives ctx to what asks JetStream. It ends with a refusal, too, which done puts in place of the error that follows.
+// ask returns a context for a request to JetStream, which also ends with a refusal, and a function
+// that puts the refusal in the place of the error.
 func (c streamConn) ask(ctx context.Context) (context.Context, func(*error)) {
 	ctx, refuse := context.WithCancelCause(ctx)
 	w := &asking{c.api, refuse}

@@ -16,7 +16,7 @@ import (
 
 const defaultPort = "4222"
 
-// watcher is told what happens to the connection outside of any call.
+// watcher is notified of events of the connection.
 type watcher interface {
 	lost(err error)                              // the connection broke
 	regained()                                   // it is back
@@ -68,7 +68,7 @@ func dial(ctx context.Context, t driver.Target) (*conn, error) {
 	return c, nil
 }
 
-// explain adds why, where nats.go says no more than that no server answers.
+// explain adds the reason if nats.go only reports that no server answers.
 func (c *conn) explain(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -79,7 +79,8 @@ func (c *conn) explain(ctx context.Context, err error) error {
 	return err
 }
 
-// options are nats.go's. What they turn off is what would hide a failure: buffering while disconnected, and giving up.
+// options returns nats.go's options. Buffering while disconnected and giving up are off, because
+// they hide failures.
 func (c *conn) options(t driver.Target) ([]nats.Option, error) {
 	o := t.Options
 	c.dialer = newDialer(t.Plain(), o.Duration("connectTimeout"))
@@ -133,7 +134,7 @@ func (c *conn) options(t driver.Target) ([]nats.Option, error) {
 	return append(append(options, credentials...), secure...), nil
 }
 
-// credentials never become part of the URL that nats.go sees, so that none of its errors can show them.
+// credentials are not in the URL for nats.go, so that its errors cannot have them.
 func credentials(t driver.Target) ([]nats.Option, error) {
 	o := t.Options
 	user, password := t.Login()
@@ -183,7 +184,7 @@ func secure(t driver.Target) ([]nats.Option, error) {
 
 // Close implements [driver.Conn].
 func (c *conn) Close(ctx context.Context) error {
-	// Closing writes what is buffered, which a server that does not read can hold up.
+	// Closing writes the buffer, which a server that does not read can hold up.
 	stop := context.AfterFunc(ctx, c.dialer.cut)
 	defer stop()
 	c.once.Do(func() {
@@ -234,7 +235,7 @@ func (c *conn) each(tell func(watcher)) {
 	}
 }
 
-// subscribed waits until the server knows of a subscription to subject, or has refused it.
+// subscribed waits until the server has a subscription to subject, or has refused it.
 func (c *conn) subscribed(ctx context.Context, subject string) error {
 	ctx, cancel := withDeadline(ctx)
 	defer cancel()
@@ -248,13 +249,13 @@ func (c *conn) subscribed(ctx context.Context, subject string) error {
 	return nil
 }
 
-// denies reports whether err is the server's refusal to let us publish or subscribe to subject, which may end in [anything].
-func denies(err error, what, subject string) bool {
+// denies reports whether err is the server's refusal of subject, which may end in [anything].
+func denies(err error, verb, subject string) bool {
 	subject, open := strings.CutSuffix(subject, anything)
 	if !open {
 		subject += `"`
 	}
-	return isRefusal(err) && strings.Contains(err.Error(), what+` to "`+subject)
+	return isRefusal(err) && strings.Contains(err.Error(), verb+` to "`+subject)
 }
 
 // anything is the last token of a subject that stands for all tokens.
@@ -262,11 +263,11 @@ const anything = ">"
 
 func isRefusal(err error) bool { return errors.Is(err, nats.ErrPermissionViolation) }
 
-// withDeadline gives ctx a deadline where it has none: nats.go insists on one for what it waits for.
+// withDeadline adds a deadline to ctx if it has none, because nats.go requires one.
 func withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return ctx, func() {}
 	}
-	const patience = time.Minute
-	return context.WithTimeout(ctx, patience)
+	const limit = time.Minute
+	return context.WithTimeout(ctx, limit)
 }

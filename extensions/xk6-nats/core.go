@@ -37,8 +37,7 @@ type coreProducer struct {
 	refusal atomic.Pointer[error] // what the server said about an earlier message
 }
 
-// Send implements [driver.Producer]: a message is done when it is in nats.go's buffer, which a goroutine of nats.go writes
-// to the socket at once, and Send itself when it is full.
+// Send implements [driver.Producer]. A message is done when it is in nats.go's buffer.
 func (p *coreProducer) Send(ctx context.Context, b driver.Batch, done driver.Done) {
 	err := ctx.Err()
 	if p.closed.Load() {
@@ -76,7 +75,7 @@ func (p *coreProducer) Request(ctx context.Context, m driver.Message) (driver.Me
 	return coreMessage(delivery{in, driver.Now()}), nil
 }
 
-// Close implements [driver.Producer]. It returns when the server has read what was sent.
+// Close implements [driver.Producer]. It returns when the server has read all messages.
 func (p *coreProducer) Close(ctx context.Context) error {
 	if p.closed.Swap(true) {
 		return nil
@@ -90,7 +89,7 @@ func (p *coreProducer) Close(ctx context.Context) error {
 func (p *coreProducer) lost(error) {}
 func (p *coreProducer) regained()  {}
 
-// failed keeps a refusal for the next Send: the server does not say which message it was.
+// failed keeps a refusal for the next Send, because the server does not name the message.
 func (p *coreProducer) failed(_ *nats.Subscription, err error) {
 	if denies(err, "Publish", p.subject) {
 		p.refusal.Store(&err)
@@ -116,7 +115,8 @@ func (c coreConn) NewConsumer(ctx context.Context, config driver.ConsumerConfig)
 	if err != nil {
 		return nil, err
 	}
-	// nats.go's own queue is only passed through: ours has the limits, so that each message that is dropped is counted.
+	// nats.go's own queue has no limits; the inbox has them, so that each dropped message is
+	// counted.
 	if err = k.sub.SetPendingLimits(-1, -1); err == nil {
 		err = c.subscribed(ctx, config.Topic)
 	}
@@ -135,8 +135,8 @@ type coreConsumer struct {
 	inbox *inbox.Inbox[delivery]
 
 	most    amount       // that may wait
-	came    amount       // in all; the callback's
-	left    atomic.Int64 // messages that were received, of those that came
+	arrived amount       // in all; the callback's
+	left    atomic.Int64 // messages that were received, of those that arrived
 	bytes   atomic.Int64 // their payloads
 	dropped atomic.Int64 // messages that had no room, until Receive has told
 }
@@ -150,22 +150,22 @@ type delivery struct {
 // amount is a number of messages and of the bytes of their payloads.
 type amount struct{ messages, bytes int64 }
 
-// deliver is nats.go's callback. It drops what has no room.
+// deliver is nats.go's callback. It drops messages without room.
 func (k *coreConsumer) deliver(msg *nats.Msg) {
 	at, size := driver.Now(), int64(len(msg.Data))
-	if k.came.messages-k.left.Load() >= k.most.messages || k.came.bytes-k.bytes.Load()+size > k.most.bytes {
+	if k.arrived.messages-k.left.Load() >= k.most.messages || k.arrived.bytes-k.bytes.Load()+size > k.most.bytes {
 		if k.dropped.Add(1) == 1 {
 			k.inbox.Fail(nats.ErrSlowConsumer)
 		}
 		return
 	}
-	k.came.messages++
-	k.came.bytes += size
+	k.arrived.messages++
+	k.arrived.bytes += size
 	k.inbox.Put(delivery{msg, at})
 }
 
-// Receive implements [driver.Consumer]. After messages were dropped, because more than pendingMessages or pendingBytes were
-// waiting, it returns an error that wraps [nats.ErrSlowConsumer] and returns how many.
+// Receive implements [driver.Consumer]. After messages were dropped it returns an error with their
+// number that wraps [nats.ErrSlowConsumer].
 func (k *coreConsumer) Receive(ctx context.Context, b driver.Batch) (int, error) {
 	for {
 		if k.dropped.Load() > 0 {
@@ -178,13 +178,13 @@ func (k *coreConsumer) Receive(ctx context.Context, b driver.Batch) (int, error)
 	}
 }
 
-func (k *coreConsumer) hand(b driver.Batch, came []delivery) {
+func (k *coreConsumer) hand(b driver.Batch, arrived []delivery) {
 	var size int64
-	for i, d := range came {
+	for i, d := range arrived {
 		b[i] = coreMessage(d)
 		size += int64(len(d.msg.Data))
 	}
-	k.left.Add(int64(len(came)))
+	k.left.Add(int64(len(arrived)))
 	k.bytes.Add(size)
 }
 
@@ -198,7 +198,7 @@ func coreMessage(d delivery) driver.Message {
 	}
 }
 
-// Settle implements [driver.Consumer]: core NATS knows nothing of it.
+// Settle implements [driver.Consumer]. Core NATS has no settlements.
 func (k *coreConsumer) Settle(context.Context, driver.Batch, driver.Outcome) error {
 	return errors.ErrUnsupported
 }
@@ -230,7 +230,7 @@ func (k *coreConsumer) Close(context.Context) error {
 	return nil
 }
 
-// lost makes it known that messages may be missing: nobody keeps them for a subscriber who is not there.
+// lost reports that messages may be missing, because nothing keeps them for an absent subscriber.
 func (k *coreConsumer) lost(err error) { k.inbox.Fail(fmt.Errorf("%w: %w", nats.ErrDisconnected, err)) }
 func (k *coreConsumer) regained()      {}
 

@@ -9,8 +9,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// dialer opens the sockets of one connection, so that they can be cut from outside: nats.go itself neither takes a context
-// to connect, nor ends a write that a stopped server blocks.
+// dialer opens the sockets of one connection and can cut them, because nats.go takes no context to
+// connect, and does not end a blocked write.
 type dialer struct {
 	ctx    context.Context // the life of the connection, which is what the context stands for
 	cancel context.CancelFunc
@@ -47,7 +47,7 @@ func (d *dialer) Dial(network, address string) (net.Conn, error) {
 	return d.open, nil
 }
 
-// cut ends what the connection is doing, and every attempt to come.
+// cut breaks the sockets and every later attempt.
 func (d *dialer) cut() {
 	d.cancel()
 	d.mu.Lock()
@@ -63,8 +63,8 @@ func (d *dialer) lastError() error {
 	return d.err
 }
 
-// socket breaks when a write fails. nats.go goes on after a write that timed out half way, with a stream of bytes that no
-// longer makes sense to the server; broken, it reconnects.
+// socket breaks when a write fails. nats.go would continue after a partial write, which the server
+// cannot parse; now it reconnects.
 type socket struct{ net.Conn }
 
 func (s socket) Write(b []byte) (int, error) {

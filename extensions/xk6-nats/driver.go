@@ -2,7 +2,7 @@ package nats
 
 import "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 
-// defaultPayload is a server's max_payload where its configuration says nothing, in bytes; headers count, too.
+// defaultPayload is the default of a server's max_payload in bytes, with headers.
 const defaultPayload = 1 << 20
 
 var protocol = driver.Protocol{Name: "the protocol of NATS", Text: []string{"INFO "}}

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// embeddedServer is a real nats-server with JetStream inside this process. There is one, however many connections.
+// embeddedServer is a nats-server with JetStream in this process, one for all connections.
 type embeddedServer struct {
 	*server.Server
 	store string // folder of the streams, removed with the server
@@ -53,8 +53,8 @@ func newEmbedded() (*embeddedServer, error) {
 	})
 	if err == nil {
 		s.Start()
-		const patience = 10 * time.Second
-		if !s.ReadyForConnections(patience) {
+		const timeout = 10 * time.Second
+		if !s.ReadyForConnections(timeout) {
 			err = errors.New("it accepts no connections")
 		} else if !s.JetStreamEnabled() {
 			err = errors.New("JetStream is not available")
@@ -75,15 +75,16 @@ func (s *embeddedServer) address() string { return s.Addr().String() }
 // clientsTimeout bounds the wait for the server to see that its last connections are closed.
 const clientsTimeout = 2 * time.Second
 
-// awaitClients returns when the server has read all that its clients sent before they closed. A stream that it is asked for last, and makes
-// while it shuts down, would never end, nor its files go.
+// awaitClients returns when the server has read all that its clients sent. A stream that is created
+// during the shutdown would never end.
 func (s *embeddedServer) awaitClients() {
 	for end := time.Now().Add(clientsTimeout); s.NumClients() > 0 && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
 }
 
-// stop ends one use of the server; the last ends the server itself and removes its messages. It does nothing on nil.
+// stop ends one use of the server. The last one stops the server and removes its files. Nil is
+// allowed.
 func (s *embeddedServer) stop() {
 	if s == nil {
 		return

@@ -78,8 +78,8 @@ const (
 // classify returns the kind of an error of nats.go, or of JetStream's API.
 func classify(err error) driver.Kind {
 	for _, k := range kinds {
-		for _, known := range k.errs {
-			if errors.Is(err, known) {
+		for _, one := range k.errs {
+			if errors.Is(err, one) {
 				return k.kind
 			}
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// outgoing lends the messages that carry headers to nats.go, which has copied them when its call returns.
+// outgoing lends messages with headers to nats.go, which copies them before its call returns.
 var outgoing = sync.Pool{New: func() any { return &nats.Msg{Header: nats.Header{}} }}
 
 // publish hands m to nats.go, which buffers it for a goroutine that writes to the socket at once.
@@ -37,8 +37,8 @@ func publish(nc *nats.Conn, subject, reply string, m *driver.Message) error {
 	return err
 }
 
-// setHeaders fills h, which held the headers of another message: names that stay are not allocated anew, and one without
-// values leaves no trace on the wire. nats.go looks at all names, and so one that it refuses must not get in.
+// setHeaders fills h, which had the headers of another message, and reuses its names. nats.go
+// checks all names, so an invalid one must not get in.
 func setHeaders(h nats.Header, headers []driver.Header) error {
 	const many = 64
 	if len(h) > many {
@@ -48,8 +48,8 @@ func setHeaders(h nats.Header, headers []driver.Header) error {
 		h[name] = values[:0]
 	}
 	for _, header := range headers {
-		values, known := h[header.Name]
-		if !known && !legal(header.Name) {
+		values, present := h[header.Name]
+		if !present && !legal(header.Name) {
 			return fmt.Errorf("header %q: %w", header.Name, errHeaderName)
 		}
 		if !intact(header.Value) {
@@ -60,7 +60,7 @@ func setHeaders(h nats.Header, headers []driver.Header) error {
 	return nil
 }
 
-// separators are what nats.go refuses in a name besides what is not printable.
+// separators are printable characters that nats.go refuses in a name.
 const separators = `"()/,:;<=>?@[\]{}`
 
 // legal reports whether nats.go takes a name.
@@ -73,7 +73,8 @@ func legal(name string) bool {
 	return name != ""
 }
 
-// intact reports whether a value survives: nats.go trims its ends and turns line breaks into spaces without a word.
+// intact reports whether nats.go sends a value unchanged. It trims the ends and replaces line
+// breaks.
 func intact(value []byte) bool {
 	if len(value) == 0 {
 		return true
@@ -82,7 +83,8 @@ func intact(value []byte) bool {
 	return !blank(value[0]) && !blank(value[len(value)-1]) && bytes.IndexByte(value, '\r') < 0 && bytes.IndexByte(value, '\n') < 0
 }
 
-// headersOf gives the headers of a received message, by name, because nats.go does not keep the order of the wire.
+// headersOf returns the headers of a received message, by name, because nats.go does not keep the
+// order of the wire.
 func headersOf(h nats.Header) []driver.Header {
 	if len(h) == 0 {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// connectOptions are what both drivers take to connect.
+// connectOptions are the connection options of both drivers.
 func connectOptions() []driver.Option {
 	option := func(name string, t driver.Type, preset, doc string) driver.Option {
 		return driver.Option{Name: name, Scope: driver.OnConnect, Type: t, Default: preset, Doc: doc}
@@ -31,7 +31,7 @@ func connectOptions() []driver.Option {
 	}...)
 }
 
-// coreOptions are those that only the driver "nats" has.
+// coreOptions are the further options of the driver "nats".
 func coreOptions() []driver.Option {
 	return []driver.Option{
 		{
@@ -59,7 +59,7 @@ const (
 	ackNone     = "none"
 )
 
-// streamOptions are those that only the driver "nats-jetstream" has.
+// streamOptions are the further options of the driver "nats-jetstream".
 func streamOptions() []driver.Option {
 	return []driver.Option{
 		{
@@ -111,13 +111,13 @@ func streamOptions() []driver.Option {
 		},
 		{
 			Name: "maxBytes", Scope: driver.OnTopic, Type: driver.Size, Default: "-1", Min: -1, Drops: true,
-			ZeroMeans: int64(-1),
-			Doc:       "How many bytes the stream keeps; -1 is no limit, and so is 0.",
+			ZeroIsDefault: true,
+			Doc:           "How many bytes the stream keeps; -1 is no limit, and so is 0.",
 		},
 		{
 			Name: "maxMessages", Scope: driver.OnTopic, Type: driver.Int, Default: "-1", Min: -1, Drops: true,
-			ZeroMeans: int64(-1),
-			Doc:       "How many messages the stream keeps; -1 is no limit, and so is 0.",
+			ZeroIsDefault: true,
+			Doc:           "How many messages the stream keeps; -1 is no limit, and so is 0.",
 		},
 		{
 			Name: "discard", Scope: driver.OnTopic, Type: driver.Enum, Default: "old", Allowed: []string{"old", "new"},

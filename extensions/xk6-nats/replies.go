@@ -11,12 +11,10 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// replies matches the broker's answers to what was asked: PubAcks to messages, and confirmations to acknowledgements. Every
-// question has a slot, whose number is the last part of the subject to answer to.
-//
-// nats.go's PublishAsync does the same for PubAcks. It is not used here because it calls its error handler with its own lock
-// held, forgets what is pending when the connection closes, and costs about ten allocations and a timer per message, which a
-// load generator would mistake for the broker's time: it is the loop "raw" of BenchmarkStreamPublish.
+// replies matches answers to requests: PubAcks to messages, and confirmations to acknowledgments.
+// Each request has a slot, whose number is the last part of the reply subject. nats.go's
+// PublishAsync loses pending messages when the connection closes, and costs ten allocations a
+// message.
 type replies struct {
 	timeout time.Duration
 	late    error // what a question fails with after timeout
@@ -34,7 +32,7 @@ type replies struct {
 	idle    chan struct{} // closed when closed and nothing is pending
 }
 
-// meaning is what an answer means. It fills the place, where somebody asks for that.
+// meaning returns the result of an answer, and fills the place if it is not nil.
 type meaning func(*nats.Msg, *driver.Place) error
 
 // slot is one question. Its subject is made anew only when an answer may still come to the old one.
@@ -59,7 +57,7 @@ func newReplies(nc *nats.Conn, timeout time.Duration, late error, meaning meanin
 	if r.sub, err = nc.Subscribe(inbox+".*", r.answer); err != nil {
 		return nil, err
 	}
-	// An answer dropped here would be a message wrongly reported as timed out; the window bounds what can be pending.
+	// A dropped answer would be reported as a timeout. The window limits the pending ones.
 	return r, r.sub.SetPendingLimits(-1, -1)
 }
 
@@ -116,7 +114,7 @@ func (r *replies) take(t ticket, mayComeYet bool) (driver.Done, int, *driver.Pla
 	return r.release(t.number, mayComeYet)
 }
 
-// release frees a slot and tells whom to tell, and what to fill; nil where it was free already. The lock is held.
+// release frees a slot and returns its functions; nil if it was free. The lock is held.
 func (r *replies) release(number uint32, mayComeYet bool) (driver.Done, int, *driver.Place) {
 	s := &r.slots[number]
 	done, place := s.done, s.place
@@ -135,7 +133,7 @@ func (r *replies) release(number uint32, mayComeYet bool) (driver.Done, int, *dr
 	return done, s.index, place
 }
 
-// expire fails what has waited for too long.
+// expire fails requests that have waited too long.
 func (r *replies) expire() {
 	now, next := driver.Now(), int64(0)
 	var late []func()
@@ -175,7 +173,7 @@ func (r *replies) fail(err error) {
 	}
 }
 
-// close waits for every answer, or fails what is pending when ctx ends.
+// close waits for every answer, and fails the pending requests when ctx ends.
 func (r *replies) close(ctx context.Context) {
 	r.mu.Lock()
 	if r.closed {

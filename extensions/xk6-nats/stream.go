@@ -41,7 +41,8 @@ func (c streamConn) As(target any) bool {
 	return driver.As(target, c.js) || c.conn.As(target)
 }
 
-// nameFor makes the name of a stream or durable consumer from a topic or group: names cannot hold what subjects can.
+// nameFor returns the name of a stream or durable consumer for a topic or group, without the
+// characters that names cannot have.
 func nameFor(s string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(".*>/\\ \t\r\n", r) {
@@ -51,7 +52,7 @@ func nameFor(s string) string {
 	}, s)
 }
 
-// retentions are what streams may keep, by option.
+// retentions are the retention policies by option.
 var retentions = map[string]jetstream.RetentionPolicy{
 	retainLimits:    jetstream.LimitsPolicy,
 	retainWorkQueue: jetstream.WorkQueuePolicy,
@@ -84,7 +85,7 @@ func (c streamConn) CreateTopic(ctx context.Context, s driver.TopicSpec) (err er
 	if _, err = c.js.CreateStream(ctx, config); err == nil {
 		return nil
 	}
-	// With other settings it exists all the same. Where another topic made a stream of this name, it does not.
+	// A stream with other settings exists. A stream of another topic with this name is an error.
 	if name, lookup := c.js.StreamNameBySubject(ctx, s.Name); lookup == nil && name != "" {
 		return nil
 	}
@@ -121,7 +122,7 @@ func (c streamConn) DescribeTopic(ctx context.Context, topic string) (info drive
 	return driver.TopicInfo{Replicas: config.Replicas, Options: options}, nil
 }
 
-// stream finds the stream that keeps a topic, whoever made it.
+// stream returns the stream that keeps a topic, also of another program.
 func (c streamConn) stream(ctx context.Context, topic string) (jetstream.Stream, error) {
 	name, err := c.js.StreamNameBySubject(ctx, topic)
 	if err != nil {
@@ -155,8 +156,8 @@ func (c streamConn) PurgeTopic(ctx context.Context, topic string) (err error) {
 	return s.Purge(ctx, jetstream.WithPurgeSubject(topic))
 }
 
-// Backlog implements [driver.Backlogger]. Without a group, or before anyone consumed in it, it is what the stream holds of
-// the topic.
+// Backlog implements [driver.Backlogger]. Without a group, or before its first consumer, it counts
+// the stream's messages of the topic.
 func (c streamConn) Backlog(ctx context.Context, topic, group string) (b driver.Backlog, err error) {
 	ctx, done := c.ask(ctx)
 	defer done(&err)

@@ -20,7 +20,7 @@ import (
 // maxWaiting is how many requests for messages a durable consumer takes from all its members.
 const maxWaiting = 8192
 
-// NewConsumer implements [driver.Conn]: a durable consumer for a group, which its members share, and else an ephemeral one.
+// NewConsumer implements [driver.Conn]: a durable consumer for a group, else an ephemeral one.
 func (c streamConn) NewConsumer(ctx context.Context, config driver.ConsumerConfig) (_ driver.Consumer, err error) {
 	ctx, done := c.ask(ctx)
 	defer done(&err)
@@ -72,7 +72,7 @@ func subscribe(ctx context.Context, stream jetstream.Stream, config driver.Consu
 		settings.AckWait = o.Duration("ackWait")
 		settings.MaxAckPending = int(o.Int("maxAckPending"))
 	}
-	// A work queue delivers what it holds, to whoever comes.
+	// A work queue delivers all its messages.
 	if config.Start == driver.StartEarliest || stream.CachedInfo().Config.Retention == jetstream.WorkQueuePolicy {
 		settings.DeliverPolicy = jetstream.DeliverAllPolicy
 	}
@@ -93,13 +93,9 @@ func subscribe(ctx context.Context, stream jetstream.Stream, config driver.Consu
 	return k, nil
 }
 
-// streamConsumer is one member of a pull consumer. It asks the server for as many messages as its prefetch leaves room for,
-// before it needs them, and again when half of that is settled.
-//
-// nats.go's own continuous pull is as fast (the loop "raw callback" of BenchmarkStreamConsume), and is not used for one reason: it asks for more as
-// soon as its callback returns, whether or not anything has been settled, and does not let a caller say for how many. What is with a member would have no bound but
-// the whole group's maxAckPending; TestTheLibrarysPullBoundsNothing will tell when that has changed. Its Fetch can be told for how many, but
-// makes a subscription for each request, and in between nothing comes.
+// streamConsumer is one member of a pull consumer. It asks for as many messages as its prefetch has
+// room for, and again when half of them are settled. nats.go's continuous pull asks again before
+// messages are settled, and its Fetch makes a subscription for each request.
 type streamConsumer struct {
 	conn     *conn
 	js       jetstream.JetStream
@@ -153,8 +149,8 @@ func (k *streamConsumer) join(ctx context.Context, confirm bool) (err error) {
 	return k.pull()
 }
 
-// reachable waits until requests find the consumer. In a cluster another server may lead it, and the one that this connection is with
-// has no responders until it has heard of that. The question asked is no request at all, which whoever leads answers with 400.
+// reachable waits until requests reach the consumer. In a cluster its leader may be another server,
+// and a request has no responders until this one has heard of it.
 func (k *streamConsumer) reachable(ctx context.Context) error {
 	for {
 		_, err := k.conn.nc.RequestWithContext(ctx, k.next, []byte("{"))
@@ -182,7 +178,7 @@ func wake(ctx context.Context, pause time.Duration) error {
 	}
 }
 
-// compact drops what is settled. The lock is held.
+// compact removes settled messages. The lock is held.
 func (k *streamConsumer) compact() {
 	kept := k.held[:0]
 	for _, m := range k.held {
@@ -205,9 +201,9 @@ func (k *streamConsumer) Receive(ctx context.Context, b driver.Batch) (int, erro
 	return n, err
 }
 
-// hand remembers what is received until it is settled.
-func (k *streamConsumer) hand(b driver.Batch, came []delivery) {
-	for i, d := range came {
+// hand holds received messages until they are settled.
+func (k *streamConsumer) hand(b driver.Batch, arrived []delivery) {
+	for i, d := range arrived {
 		b[i] = coreMessage(d)
 		b[i].Attempt = int32(min(fromReply(d.msg.Reply, tokenDelivered), math.MaxInt32))
 	}
@@ -221,13 +217,14 @@ func (k *streamConsumer) hand(b driver.Batch, came []delivery) {
 	if len(k.held)+len(b) > 2*k.prefetch+few {
 		k.compact()
 	}
-	for _, d := range came {
+	for _, d := range arrived {
 		k.held = append(k.held, d.msg)
 	}
 }
 
-// Where a message's reply subject tells about its delivery, counted in the form without domain and account:
-// $JS.ACK[.<domain>.<account>].<stream>.<consumer>.<delivered>.<stream sequence>.<consumer sequence>.<time>.<pending>.
+// Positions in a message's reply subject, in the form without domain and account:
+// $JS.ACK[.<domain>.<account>].<stream>.<consumer>.<delivered>.<stream sequence>.<consumer
+// sequence>.<time>.<pending>.
 const (
 	tokenDelivered        = 4
 	tokenConsumerSequence = 6
@@ -252,8 +249,8 @@ func (k *streamConsumer) As(target any) bool {
 	return driver.As(target, k.remote) || driver.As(target, k.sub)
 }
 
-// Close implements [driver.Consumer]. What this member holds goes back to the group at once; what is on its way when it
-// leaves comes back after ackWait.
+// Close implements [driver.Consumer]. Held messages are requeued at once; messages on the way are
+// delivered again after ackWait.
 func (k *streamConsumer) Close(ctx context.Context) error {
 	k.mu.Lock()
 	if k.closed {
@@ -297,7 +294,7 @@ func (k *streamConsumer) leave(ctx context.Context) error {
 	return k.conn.nc.FlushWithContext(ctx)
 }
 
-// unsubscribe ends the flow of messages; drained, it waits for those that the server has sent.
+// unsubscribe ends the flow of messages. With drained it waits for those that the server has sent.
 func (k *streamConsumer) unsubscribe(ctx context.Context, drained bool) {
 	if !drained || !k.conn.nc.IsConnected() || k.sub.Drain() != nil {
 		_ = k.sub.Unsubscribe()

@@ -7,13 +7,13 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// Where a message's reply subject tells about the stream, counted as [fromReply] does.
+// Positions in a message's reply subject, counted as by [fromReply].
 const (
 	tokenStreamSequence = 5
 	tokenTime           = 7 // in ns since the Unix epoch
 )
 
-// streamPlace is where the stream has a message: which sequence number, and since when.
+// streamPlace returns the sequence number and the time of a message in its stream.
 func streamPlace(m *driver.Message) driver.Place {
 	msg, ok := m.Token.(*nats.Msg)
 	if !ok {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -14,7 +15,7 @@ import (
 
 // NewProducer implements [driver.Conn].
 func (c streamConn) NewProducer(ctx context.Context, config driver.ProducerConfig) (driver.Producer, error) {
-	p := &streamProducer{conn: c.conn, subject: config.Topic, stream: keeper{js: c.js, subject: config.Topic}}
+	p := &streamProducer{conn: c.conn, subject: config.Topic}
 	acks, err := newReplies(c.nc, config.Options.Duration("ackTimeout"), jetstream.ErrAsyncPublishTimeout, p.published)
 	if err != nil {
 		return nil, err
@@ -33,7 +34,7 @@ type streamProducer struct {
 	conn    *conn
 	subject string
 	acks    *replies
-	stream  keeper
+	stored  atomic.Bool // a message, so the stream existed
 }
 
 // Send implements [driver.Producer].
@@ -61,11 +62,10 @@ func (p *streamProducer) Send(ctx context.Context, b driver.Batch, done driver.D
 func (p *streamProducer) Close(ctx context.Context) error {
 	p.acks.close(ctx)
 	p.conn.unwatch(p)
-	p.stream.close()
 	return nil
 }
 
-// lost fails what is pending: whether the broker has it will not be known.
+// lost fails pending messages, whose fate will not be known.
 func (p *streamProducer) lost(error) { p.acks.fail(nats.ErrDisconnected) }
 func (p *streamProducer) regained()  {}
 
@@ -75,19 +75,21 @@ func (p *streamProducer) failed(_ *nats.Subscription, err error) {
 	}
 }
 
-// published reads an answer of the server. That nobody answers means that there is no stream, unless it has kept messages before.
+// published reads an answer of the server. No responders means that the stream does not exist, or,
+// if it has stored messages, that it has no leader or was deleted.
 func (p *streamProducer) published(msg *nats.Msg, place *driver.Place) error {
 	err := published(msg, place)
-	switch {
-	case err == nil:
-		p.stream.kept()
-	case errors.Is(err, jetstream.ErrNoStreamResponse):
-		return p.stream.absent(err)
+	if err == nil && !p.stored.Load() {
+		p.stored.Store(true)
+	}
+	if errors.Is(err, jetstream.ErrNoStreamResponse) && p.stored.Load() {
+		return errNoLeader
 	}
 	return err
 }
 
-// published reads a PubAck. The common one, such as {"stream":"S","seq":1}, is known by its start and its end: nothing else is in it.
+// published reads a PubAck. The common form, {"stream":"S","seq":1}, is recognized by its start and
+// end.
 func published(msg *nats.Msg, place *driver.Place) error {
 	if at := sequenceOf(msg.Data); at > 0 {
 		if place != nil {
@@ -121,7 +123,7 @@ func published(msg *nats.Msg, place *driver.Place) error {
 	return nil
 }
 
-// sequenceOf tells where in an ack that starts with the stream and ends with the sequence number that number begins; 0 of any other ack.
+// sequenceOf returns the start of the sequence number in an ack of the common form; 0 in any other.
 func sequenceOf(ack []byte) int {
 	last := len(ack) - 1
 	if last < 0 || ack[last] != '}' || !bytes.HasPrefix(ack, []byte(`{"stream":"`)) {

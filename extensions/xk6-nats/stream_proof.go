@@ -8,7 +8,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// Proof implements [driver.Prover]: a PubAck comes when a majority of the stream's replicas has the message.
+// Proof implements [driver.Prover]: a PubAck arrives when a majority of the replicas has the
+// message.
 func (c streamConn) Proof(ctx context.Context, p driver.ProducerConfig, _ *driver.TopicSpec) driver.Proof {
 	s, err := c.stream(ctx, p.Topic)
 	if err != nil {

@@ -21,7 +21,7 @@ const (
 	pullCheck     = 500 * time.Millisecond
 )
 
-// attend asks again where the server has forgotten a request, or could not take it.
+// attend repeats a request that the server has lost or could not take.
 func (k *streamConsumer) attend(ctx context.Context) {
 	check := time.NewTicker(pullCheck)
 	defer check.Stop()
@@ -53,8 +53,8 @@ func (k *streamConsumer) attend(ctx context.Context) {
 	}
 }
 
-// again makes the server's side of this consumer anew where the stream is younger than it, that is, has been deleted and created again: all
-// that it holds has come since this consumer began. It returns when the server's side began.
+// again creates the server's consumer again if its stream was deleted and created since. It returns
+// the time at which the server's consumer began.
 func (k *streamConsumer) again(ctx context.Context, began time.Time) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, pullSilence)
 	defer cancel()
@@ -78,7 +78,7 @@ func (k *streamConsumer) again(ctx context.Context, began time.Time) (time.Time,
 	return remote.CachedInfo().Created, nil
 }
 
-// silence is the reason why the server does not show that it knows a request: the consumer may be no more.
+// silence returns the reason why the server does not confirm a request: the consumer may not exist.
 func (k *streamConsumer) silence(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, pullSilence)
 	defer cancel()
@@ -88,14 +88,14 @@ func (k *streamConsumer) silence(ctx context.Context) error {
 	return jetstream.ErrNoHeartbeat
 }
 
-// exists asks the server. The library's own call would change what others read.
+// exists asks the server. The library's own call would change shared state.
 func (k *streamConsumer) exists(ctx context.Context) error {
 	info := k.remote.CachedInfo()
 	_, err := k.js.Consumer(ctx, info.Stream, info.Name)
 	return err
 }
 
-// reset forgets what was requested, because the server did.
+// reset drops the requests that the server has lost.
 func (k *streamConsumer) reset(now int64) {
 	k.seen.Store(now)
 	k.mu.Lock()
@@ -103,7 +103,7 @@ func (k *streamConsumer) reset(now int64) {
 	k.mu.Unlock()
 }
 
-// pull asks for what the prefetch leaves room for, if that is worth a request.
+// pull asks for as many messages as there is room for, if that is worth a request.
 func (k *streamConsumer) pull() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -136,7 +136,7 @@ func (k *streamConsumer) deliver(msg *nats.Msg) {
 	k.inbox.Put(delivery{msg, at})
 }
 
-// count moves one message from those requested to those that are here; the sum of both stays.
+// count moves one message from the requested to the received ones. Their sum stays.
 func (k *streamConsumer) count() {
 	for {
 		requested := k.requested.Load()
@@ -152,7 +152,7 @@ func (k *streamConsumer) count() {
 	k.mu.Unlock()
 }
 
-// status handles what is not a message: the end of a request, a sign of life, or a refusal.
+// status handles the end of a request, a heartbeat, or a refusal.
 func (k *streamConsumer) status(msg *nats.Msg) {
 	code, text := msg.Header.Get("Status"), msg.Header.Get("Description")
 	switch {

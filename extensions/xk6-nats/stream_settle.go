@@ -15,7 +15,7 @@ var (
 	wordTerm = []byte("+TERM")
 )
 
-// Settle implements [driver.Consumer]. Where settlements are confirmed, all of the batch are under way together.
+// Settle implements [driver.Consumer]. Confirmed settlements of a batch are under way together.
 func (k *streamConsumer) Settle(ctx context.Context, b driver.Batch, o driver.Outcome) error {
 	var word []byte
 	switch o {
@@ -29,7 +29,7 @@ func (k *streamConsumer) Settle(ctx context.Context, b driver.Batch, o driver.Ou
 		return errors.ErrUnsupported
 	}
 	replies, err := k.mark(b, o)
-	if e := k.tell(ctx, replies, word); e != nil {
+	if e := k.sendWord(ctx, replies, word); e != nil {
 		err = e
 	}
 	if e := k.pull(); e != nil && err == nil {
@@ -38,8 +38,8 @@ func (k *streamConsumer) Settle(ctx context.Context, b driver.Batch, o driver.Ou
 	return err
 }
 
-// mark counts messages as settled, and returns the subjects by which the server is to be told. It is counted even if that
-// fails then: who settles a message is done with it, and the server delivers it again after ackWait.
+// mark counts messages as settled, and returns the subjects for the server. If sending fails, the
+// server delivers the messages again after ackWait.
 func (k *streamConsumer) mark(b driver.Batch, o driver.Outcome) (subjects []string, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -86,8 +86,8 @@ func (k *streamConsumer) markUntil(sequence uint64) {
 	k.compact()
 }
 
-// tell sends word to each subject, and waits for all the answers where settlements are confirmed.
-func (k *streamConsumer) tell(ctx context.Context, subjects []string, word []byte) error {
+// sendWord sends word to each subject, and waits for the answers if settlements are confirmed.
+func (k *streamConsumer) sendWord(ctx context.Context, subjects []string, word []byte) error {
 	nc := k.conn.nc
 	if k.confirms == nil {
 		for _, subject := range subjects {

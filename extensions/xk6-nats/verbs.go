@@ -2,7 +2,7 @@ package nats
 
 import "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 
-// The optional verbs of both drivers. A signature that is not quite right would be a verb that is not there.
+// The optional interfaces, checked by the compiler.
 var (
 	_ driver.Informer  = &coreConn{}
 	_ driver.Unwrapper = &coreConn{}

@@ -15,7 +15,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// configure says how to connect, by the target alone: what the environment and the files of libpq's users say is overridden.
+// configure returns the configuration of the target. The environment and the files of libpq are
+// ignored.
 func configure(t driver.Target) (*pgx.ConnConfig, error) {
 	secure, err := t.TLS()
 	if err != nil {
@@ -99,8 +100,8 @@ func dial(ctx context.Context, config *pgx.ConnConfig) (*session, error) {
 	return s, err
 }
 
-// hear has the server send warnings, whatever its configuration, the database or the role say: that a commit did not wait for a standby is a warning and
-// nothing else. It is a statement, as poolers refuse connections that ask for it.
+// hear turns on warnings, because a commit that did not wait for a standby is only a warning. It is
+// a statement, because poolers refuse such a setting of a connection.
 func (s *session) hear(ctx context.Context) error {
 	_, err := s.Exec(ctx, "SET client_min_messages = warning", pgx.QueryExecModeSimpleProtocol)
 	return err

@@ -6,7 +6,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// protocol is PostgreSQL's. A server that cannot even begin a process for a connection says E and why, as text.
+// protocol is PostgreSQL's. A server that cannot start a process for a connection sends E and a
+// text.
 var protocol = driver.Protocol{Name: "the protocol of PostgreSQL", Text: []string{"E"}}
 
 func init() {

@@ -14,12 +14,13 @@ var (
 	errLarge   = fmt.Errorf("the body is larger than the %d bytes that a value may have", maxBody)
 )
 
-// doubtError is a warning that came with a commit: it was made, and something that it was to wait for was not.
+// doubtError is the server's warning of a commit that did not wait for a standby.
 type doubtError string
 
 func (e doubtError) Error() string { return "the server warned: " + string(e) }
 
-// missingError is a transaction that stored not as many rows as it had messages. The server returns how many, and not which.
+// missingError reports a transaction that stored another number of rows than messages. The server
+// does not return the missing ones.
 type missingError struct {
 	stored   int64
 	messages int
@@ -30,7 +31,7 @@ func (e *missingError) Error() string {
 		e.stored, e.messages)
 }
 
-// kinds are what the first two characters of an SQLSTATE mean, and all five where those decide.
+// kinds has the kinds of SQLSTATEs, by all five characters or the first two.
 var kinds = map[string]driver.Kind{
 	"08": driver.Disconnected, "28": driver.Denied, "42501": driver.Denied,
 	"42P01": driver.NotFound, "3D000": driver.NotFound, "3F000": driver.NotFound,

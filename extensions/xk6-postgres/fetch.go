@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,30 +12,35 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// fetching leases messages to the consumer. The common table expression is evaluated once; as a subquery it could be as often as the planner likes, and
-// lease more than the limit.
+// fetching leases messages. The common table expression is evaluated once; a subquery could be
+// evaluated several times and lease more than the limit.
 const fetching = `
 WITH chosen AS MATERIALIZED (
   SELECT id FROM %[1]s WHERE next_delivery <= now() ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED
 )
-UPDATE %[1]s AS t SET next_delivery = now() + $2::bigint * interval '1 microsecond', attempts = attempts + 1, receiver = $3
+UPDATE %[1]s AS t
+SET next_delivery = now() + $2::bigint * interval '1 microsecond', attempts = attempts + 1, receiver = $3
 FROM chosen WHERE t.id = chosen.id
 RETURNING t.id, t.attempts, t.key, t.body, t.headers::text`
 
-// looking tells in how many microseconds the first lease is over of those messages that come next. It reads the index, as the table may be all but empty
-// and large, and no further than where it would take long.
+// looking returns the microseconds until the first lease of the next messages expires. It reads the
+// index, because the table may be large and nearly empty, and only its beginning.
 const looking = `
-SELECT (extract(epoch FROM min(next_delivery) - now()) * 1000000)::bigint FROM (SELECT next_delivery FROM %s ORDER BY id LIMIT 10000) AS head`
+SELECT (extract(epoch FROM min(next_delivery) - now()) * 1000000)::bigint
+FROM (SELECT next_delivery FROM %s ORDER BY id LIMIT 10000) AS head`
 
-// reclaiming gives back what a connection that broke was bringing: it is leased to this consumer, which has never seen it.
+// reclaiming gives back messages that were leased to this consumer over a connection that broke, and
+// did not arrive.
 const reclaiming = `
-UPDATE %s SET next_delivery = now(), attempts = attempts - 1, receiver = NULL WHERE receiver = $1 AND NOT id = ANY($2::bigint[])`
+UPDATE %s SET next_delivery = now(), attempts = attempts - 1, receiver = NULL
+WHERE receiver = $1 AND NOT id = ANY($2::bigint[])`
 
-// planning keeps the planner to the indexes: what it knows of a queue's size is never true for long.
-const planning = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off"
+// planning keeps the planner to the indexes, because its statistics of a queue are always outdated.
+const planning = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off; " +
+	"SET enable_mergejoin = off; SET jit = off"
 
-// prepareFetch makes a session of the fetching connection ready: it listens before it looks. A lease that a crash takes back is one that is over, so no
-// disk is waited for.
+// prepareFetch prepares a session of the fetching connection. It listens before it looks. A lease
+// does not wait for the disk: a crash ends it.
 func (r *consumer) prepareFetch(ctx context.Context, s *session) error {
 	listen := "LISTEN " + pgx.Identifier{r.topic.name}.Sanitize()
 	if _, err := s.Exec(ctx, planning+"; SET synchronous_commit = off; "+listen, pgx.QueryExecModeSimpleProtocol); err != nil {
@@ -46,9 +52,12 @@ func (r *consumer) prepareFetch(ctx context.Context, s *session) error {
 		}
 	}
 	if _, again := r.fetching.link.Last(); again {
-		known := r.known()
-		_, err := s.Exec(ctx, fmt.Sprintf(reclaiming, r.topic.table), pgx.QueryExecModeExec, r.me, known)
-		if err != nil {
+		ids := []int64{} // an array without elements is not NULL
+		for _, d := range r.Here() {
+			ids = append(ids, d.Handle.id)
+		}
+		sql := fmt.Sprintf(reclaiming, r.topic.table)
+		if _, err := s.Exec(ctx, sql, pgx.QueryExecModeExec, r.name, ids); err != nil {
 			return err
 		}
 	}
@@ -56,31 +65,19 @@ func (r *consumer) prepareFetch(ctx context.Context, s *session) error {
 	return nil
 }
 
-// known are the messages that have come and are not settled. What waits is asked for first: it becomes held, and never the other way round.
-func (r *consumer) known() []int64 {
-	ids := []int64{} // an array without elements is not NULL
-	for _, d := range r.in.Waiting() {
-		ids = append(ids, d.id)
-	}
-	for _, d := range r.held.All() {
-		ids = append(ids, d.id)
-	}
-	return ids
-}
-
-// fetch waits for messages and takes as many as there are, for [inbox.Inbox.Poll]. Its context ends the waiting, and not the taking.
-func (r *consumer) fetch(ctx context.Context, most int) ([]*delivery, error) {
-	for ctx.Err() == nil {
+// fetch waits for messages and leases up to most of them.
+func (r *consumer) fetch(open context.Context, most int) ([]*delivery, error) {
+	for open.Err() == nil {
 		if r.dry {
-			if err := r.await(ctx); err != nil {
+			if err := r.await(open); err != nil {
 				return nil, err
 			}
-			if ctx.Err() != nil {
+			if open.Err() != nil {
 				break
 			}
 		}
 		var got []*delivery
-		err := r.fetching.do(r.work, func(ctx context.Context, s *session) (err error) {
+		err := r.fetching.do(r.Fetching(), func(ctx context.Context, s *session) (err error) {
 			if s.later {
 				s.later, r.look = false, time.Time{}
 			}
@@ -93,36 +90,34 @@ func (r *consumer) fetch(ctx context.Context, most int) ([]*delivery, error) {
 			return got, err
 		}
 	}
-	return nil, ctx.Err()
+	return nil, open.Err()
 }
 
-// take leases messages and reads them, in their order, which the server does not promise.
+// take leases messages and sorts them, because the server returns them in any order.
 func (r *consumer) take(ctx context.Context, s *session, most int) ([]*delivery, error) {
-	rows, err := s.Query(ctx, "fetch", most, r.lease.Microseconds(), r.me)
+	rows, err := s.Query(ctx, "fetch", most, r.time.Microseconds(), r.name)
 	if err != nil {
 		return nil, err
 	}
+	defer rows.Close()
 	var got []*delivery
 	for rows.Next() {
 		d := &delivery{}
-		d.message.Received = driver.Now()
+		m := &d.Message
+		m.Received = driver.Now()
 		var headers []byte
-		if err := rows.Scan(&d.id, &d.attempt, &d.message.Key, &d.message.Body, &headers); err != nil {
-			rows.Close()
+		if err := rows.Scan(&d.Handle.id, &d.Handle.attempt, &m.Key, &m.Body, &headers); err != nil {
 			return nil, err
 		}
-		d.message.Topic, d.message.Attempt, d.message.Headers = r.topic.name, d.attempt, decodeHeaders(headers)
+		m.Topic, m.Attempt, m.Headers = r.topic.name, d.Handle.attempt, decodeHeaders(headers)
 		got = append(got, d)
 	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	slices.SortFunc(got, func(a, b *delivery) int { return int(a.id - b.id) })
-	return got, nil
+	slices.SortFunc(got, func(a, b *delivery) int { return cmp.Compare(a.Handle.id, b.Handle.id) })
+	return got, rows.Err()
 }
 
-// await returns when there may be something: after a notification, or when a lease is over. Producers tell of each commit; of what other programs insert
-// without a word it learns after a lease at the latest.
+// await returns after a notification, or when a lease may have expired. Messages that other programs
+// insert without a notification are found within the time of a lease.
 func (r *consumer) await(ctx context.Context) error {
 	if !time.Now().Before(r.look) {
 		if err := r.fetching.do(ctx, r.lookAhead); err != nil {
@@ -133,7 +128,7 @@ func (r *consumer) await(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.woken || !r.dry { // dry no more where that was a new connection
+	if s.woken || !r.dry { // a new connection is not dry
 		return nil
 	}
 	waiting, cancel := context.WithDeadline(ctx, r.look)
@@ -144,15 +139,15 @@ func (r *consumer) await(ctx context.Context) error {
 	return nil
 }
 
-// lookAhead finds out when the next lease is over.
+// lookAhead sets the time at which the next lease expires.
 func (r *consumer) lookAhead(ctx context.Context, s *session) error {
-	var in *int64
-	if err := s.QueryRow(ctx, "look").Scan(&in); err != nil {
+	var micros *int64
+	if err := s.QueryRow(ctx, "look").Scan(&micros); err != nil {
 		return err
 	}
-	wait := r.lease
-	if in != nil {
-		wait = min(wait, max(time.Duration(*in)*time.Microsecond, time.Millisecond))
+	wait := r.time
+	if micros != nil {
+		wait = min(wait, max(time.Duration(*micros)*time.Microsecond, time.Millisecond))
 	}
 	r.look = time.Now().Add(wait)
 	return nil

@@ -11,7 +11,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// encodeHeaders makes an object of headers, as JSON; nil where there are none. What JSON or the server's jsonb cannot hold is an error.
+// encodeHeaders returns headers as a JSON object; nil if there are none. Text that jsonb cannot
+// store is an error.
 func encodeHeaders(all []driver.Header) (*string, error) {
 	if len(all) == 0 {
 		return nil, nil // no headers are no error
@@ -37,7 +38,8 @@ func encodeHeaders(all []driver.Header) (*string, error) {
 
 func text(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
-// decodeHeaders reads what is in the column, by name. Values that other programs have put there and are no strings come as JSON.
+// decodeHeaders returns headers by name. Values of other programs that are not strings arrive as
+// JSON.
 func decodeHeaders(column []byte) []driver.Header {
 	if column == nil {
 		return nil

@@ -6,27 +6,29 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/outbox"
 )
 
-// inserting is one transaction after the other. It keeps the slices that the parameters are made of.
+// inserting runs one transaction at a time, and reuses the slices for the parameters.
 type inserting struct {
 	topic        topic
 	keys, bodies [][]byte
 	headers      []*string
 }
 
-// insertions are the statements by their names: one for messages of which none has a key or headers, which is quicker.
+// insertions are the statements. The second is faster, for messages without keys and headers.
 var insertions = map[string]string{
 	"insert":       "INSERT INTO %s (key, body, headers) SELECT k, b, h::jsonb FROM unnest($1::bytea[], $2::bytea[], $3::text[]) AS m (k, b, h)",
 	"insertBodies": "INSERT INTO %s (body) SELECT unnest($1::bytea[])",
 }
 
-// notification wakes the consumers of a topic. There is nothing in its transaction that the disk, or a standby, must have.
+// notification wakes the consumers of a topic. Its transaction does not wait for the disk.
 const notification = "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, '')"
 
-// insert commits the messages, calls confirmed, and, in a second transaction, notifies who waits for some. A transaction that notifies keeps all others that do
-// from committing until it has, so this one must not be the one that waits for the disk. Both are sent at once.
-func (in *inserting) insert(ctx context.Context, s *session, all []outgoing, confirmed func()) (err error) {
+// insert commits the messages, calls confirmed, and notifies in a second transaction. A notifying
+// transaction holds up all others of its kind, so it must not wait for the disk.
+func (in *inserting) insert(ctx context.Context, s *session, all []outbox.Item[outgoing], confirmed func()) (err error) {
 	statement, values, err := in.parameters(s.TypeMap(), all)
 	if err != nil {
 		return err
@@ -57,7 +59,7 @@ func (in *inserting) insert(ctx context.Context, s *session, all []outgoing, con
 	return nil
 }
 
-// committed reads the answer to the first statement and to the commit behind it, and returns how many rows it is of.
+// committed reads the answers up to the commit, and returns the number of rows.
 func (in *inserting) committed(pipeline *pgconn.Pipeline) (rows int64, err error) {
 	for {
 		switch got, err := pipeline.GetResults(); got := got.(type) {
@@ -78,13 +80,14 @@ func (in *inserting) committed(pipeline *pgconn.Pipeline) (rows int64, err error
 	}
 }
 
-// parameters are arrays, and the statement is that which takes them. A message without a key, a body or headers has NULL there.
-func (in *inserting) parameters(types *pgtype.Map, all []outgoing) (statement string, values [][]byte, err error) {
+// parameters returns the statement and its arrays. A missing key, body or header is NULL.
+func (in *inserting) parameters(types *pgtype.Map, all []outbox.Item[outgoing]) (statement string, values [][]byte, err error) {
 	in.keys, in.bodies, in.headers = in.keys[:0], in.bodies[:0], in.headers[:0]
 	bare := true
-	for _, o := range all {
-		in.keys, in.bodies, in.headers = append(in.keys, o.message.Key), append(in.bodies, o.message.Body), append(in.headers, o.headers)
-		bare = bare && o.message.Key == nil && o.headers == nil
+	for _, item := range all {
+		o := item.Message
+		in.keys, in.bodies, in.headers = append(in.keys, o.Key), append(in.bodies, o.Body), append(in.headers, o.headers)
+		bare = bare && o.Key == nil && o.headers == nil
 	}
 	defer func() { // they must not live on here
 		clear(in.keys)

@@ -62,7 +62,7 @@ func (l *line) do(ctx context.Context, f func(ctx context.Context, s *session) e
 	return err
 }
 
-// get gives a session, and where it was idle one that answers.
+// get returns a session. An idle one is pinged first.
 func (l *line) get(ctx context.Context) (*session, error) {
 	s, err := l.link.Get(ctx)
 	if err != nil || !l.idle {

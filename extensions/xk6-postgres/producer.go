@@ -9,48 +9,37 @@ import (
 )
 
 const (
-	// maxBody is what a value may have, 1 GiB, less what the server needs of that beside it.
+	// maxBody is the largest value, 1 GiB, without the server's overhead.
 	maxBody = 1<<30 - 1<<12
-	// maxBytes is of how many bytes of bodies a transaction has no second message.
+	// maxBytes is the size of bodies at which a transaction gets no further message.
 	maxBytes = 16 << 20
 )
 
-// producer inserts over a connection of its own, one transaction after the other, which keeps the order. What comes meanwhile goes with the next.
+// producer inserts over a connection of its own, one transaction at a time, which keeps the order.
+// Messages sent meanwhile go with the next one.
 type producer struct {
 	conn  *conn
 	topic topic
 	line  *line
-	most  int
-
-	life context.Context // ends when Close gives up waiting
-	stop context.CancelCauseFunc
-	over chan struct{} // closed when nothing will be inserted any more
-	out  *outbox.Outbox[outgoing]
+	out   *outbox.Workers[outgoing]
 
 	proving sync.Mutex
 	proven  proof
 }
 
-// outgoing is a message that is not done.
+// outgoing is a message with its encoded headers.
 type outgoing struct {
-	message *driver.Message
+	*driver.Message
 	headers *string
-	done    driver.Done
-	i       int
 }
 
-// NewProducer connects, and fails where the topic does not exist.
+// NewProducer connects, and fails if the topic does not exist.
 func (c *conn) NewProducer(ctx context.Context, config driver.ProducerConfig) (driver.Producer, error) {
 	t, err := c.topic(config.Topic)
 	if err != nil {
 		return nil, err
 	}
-	p := &producer{
-		conn: c, topic: t, most: int(config.Options.Int("transaction")),
-		over: make(chan struct{}), out: outbox.New(func(o outgoing) int { return len(o.message.Body) }),
-		proven: proof{commit: config.Options.String("synchronousCommit")},
-	}
-	p.life, p.stop = context.WithCancelCause(context.Background())
+	p := &producer{conn: c, topic: t, proven: proof{commit: config.Options.String("synchronousCommit")}}
 	first := true
 	p.line = c.newLine(func(ctx context.Context, s *session) error {
 		err := p.prepare(ctx, s, first)
@@ -61,73 +50,46 @@ func (c *conn) NewProducer(ctx context.Context, config driver.ProducerConfig) (d
 		_ = p.line.close(ctx)
 		return nil, err
 	}
-	go p.run()
+	in := &inserting{topic: p.topic}
+	most := int(config.Options.Int("transaction"))
+	size := func(o outgoing) int { return len(o.Body) }
+	p.out = outbox.Start(1, most, maxBytes, size, func(ctx context.Context, all []outbox.Item[outgoing]) { p.insert(ctx, in, all) })
 	return p, nil
 }
 
-// Send hands the batch to the goroutine that inserts.
+// Send queues the batch.
 func (p *producer) Send(_ context.Context, b driver.Batch, done driver.Done) {
-	add := make([]outgoing, 0, len(b))
-	for i := range b {
-		headers, err := encodeHeaders(b[i].Headers)
-		if len(b[i].Body) > maxBody {
-			err = errLarge
+	p.out.Send(b, done, func(m *driver.Message) (outgoing, error) {
+		if len(m.Body) > maxBody {
+			return outgoing{}, errLarge
 		}
-		if err != nil {
-			done(i, err)
-			continue
-		}
-		add = append(add, outgoing{&b[i], headers, done, i})
-	}
-	if !p.out.Put(len(add), func(i int) outgoing { return add[i] }) {
-		for _, o := range add {
-			done(o.i, driver.ErrClosed)
-		}
-	}
+		headers, err := encodeHeaders(m.Headers)
+		return outgoing{m, headers}, err
+	})
 }
 
-// run inserts until Close, and what came before it.
-func (p *producer) run() {
-	defer close(p.over)
-	in := &inserting{topic: p.topic}
-	var all []outgoing
-	for {
-		if all = p.out.Next(all, p.most, maxBytes); len(all) == 0 {
-			return
-		}
-		told := false // that they are confirmed
-		err := p.line.do(p.life, func(ctx context.Context, s *session) error {
-			return in.insert(ctx, s, all, func() {
-				told = true
-				tell(all, nil)
-			})
+// insert inserts messages with one transaction.
+func (p *producer) insert(ctx context.Context, in *inserting, all []outbox.Item[outgoing]) {
+	confirmed := false
+	err := p.line.do(ctx, func(ctx context.Context, s *session) error {
+		return in.insert(ctx, s, all, func() {
+			confirmed = true
+			report(all, nil)
 		})
-		if told {
-			continue // what came after that, the notification, is nobody's but ours
-		}
-		if cause := context.Cause(p.life); cause != nil {
-			err = cause
-		}
-		tell(all, err)
+	})
+	if !confirmed { // else the error is of the notification
+		report(all, p.out.Cause(err))
 	}
 }
 
-// tell says what became of messages.
-func tell(all []outgoing, err error) {
-	for _, o := range all {
-		o.done(o.i, err)
+func report(all []outbox.Item[outgoing], err error) {
+	for _, item := range all {
+		item.Done(err)
 	}
 }
 
-// Close waits for what was sent. What remains when ctx ends fails with its error.
+// Close waits for the messages sent. The rest fails with ctx's error when ctx ends.
 func (p *producer) Close(ctx context.Context) error {
-	p.out.Close()
-	select {
-	case <-p.over:
-	case <-ctx.Done():
-		p.stop(ctx.Err())
-		<-p.over
-	}
-	p.stop(driver.ErrClosed)
+	p.out.Close(ctx)
 	return p.line.close(ctx)
 }

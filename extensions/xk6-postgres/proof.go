@@ -10,10 +10,11 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// errWeaker is what messages fail with that would be confirmed for less than the producer proved when it opened.
+// errWeaker is the error of messages whose confirmation would prove less than when the producer
+// opened.
 var errWeaker = errors.New("the server, or the table, does not keep what a confirmation proved when the producer opened")
 
-// proof is what a commit proves.
+// proof is the state that decides what a commit proves.
 type proof struct {
 	commit   string // synchronous_commit
 	fsync    bool
@@ -22,14 +23,14 @@ type proof struct {
 	server   string // which one was asked: when it started
 }
 
-// ask finds out what a commit proves. A topic that is not there is taken for one with a log, and one of whose partitions some have none for one without.
+// ask reads the state. A missing topic counts as logged, a partly unlogged one as unlogged.
 func (p *proof) ask(ctx context.Context, s *session, t topic) error {
 	const sql = `SELECT pg_postmaster_start_time()::text, current_setting('fsync')::boolean, current_setting('synchronous_standby_names'),
 		EXISTS (SELECT FROM pg_class WHERE relpersistence = 'u' AND (oid = to_regclass($1) OR oid IN (SELECT relid FROM pg_partition_tree(to_regclass($1)))))`
 	return s.QueryRow(ctx, sql, t.table).Scan(&p.server, &p.fsync, &p.standbys, &p.unlogged)
 }
 
-// first is how many standbys the setting asks for: 2 of "ANY 2 (a, b)" and of "2 (a, b)"; a mere list asks for one.
+// first finds the number of standbys in "ANY 2 (a, b)" and "2 (a, b)". A plain list means one.
 var first = regexp.MustCompile(`(?i)^\s*(?:(?:ANY|FIRST)\s+)?(\d+)\s*\(`)
 
 // copies is how many standbys a commit waits for.
@@ -68,12 +69,12 @@ func (p *proof) say() driver.Proof {
 	if n == 0 {
 		return driver.Proof{Confirm: driver.Accepted, How: how}
 	}
-	// A standby's fsync is its own affair: the primary counts as flushed what the standby says is.
+	// A standby reports a flush also if its own fsync is off.
 	where := map[string]string{"on": "on disk as far as their fsync is on", "remote_write": "in memory", "remote_apply": "applied"}[p.commit]
 	return driver.Proof{Confirm: driver.Replicated, How: fmt.Sprintf("%s, and %d of its standbys, %s", how, n, where)}
 }
 
-// prepare makes a session of the producer's ready. One that comes after a break must prove no less than the first.
+// prepare prepares a session of the producer. A later session must not prove less than the first.
 func (p *producer) prepare(ctx context.Context, s *session, first bool) error {
 	p.proving.Lock()
 	defer p.proving.Unlock()
@@ -102,8 +103,9 @@ func (p *producer) prepare(ctx context.Context, s *session, first bool) error {
 	return nil
 }
 
-// Proof implements [driver.Prover]. It asks again, as the topic may have been made anew, and the server set otherwise. A server that does not answer has
-// not changed; and what another one says, as a standby that is one no more, is for the producer's own sessions to find when they connect to it.
+// Proof implements [driver.Prover]. It asks again, because the topic and the settings may have
+// changed. The answer of another server is ignored: the producer's own sessions check it when they
+// connect.
 func (p *producer) Proof(ctx context.Context, _ driver.ProducerConfig, _ *driver.TopicSpec) driver.Proof {
 	p.proving.Lock()
 	now := p.proven

@@ -9,27 +9,32 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/lease"
 )
 
-// Each settles a batch of deliveries by one statement, those of them that are still this consumer's.
+// The statements settle a batch, if its deliveries are still this consumer's.
 const (
 	deleting = `
-DELETE FROM %s AS t USING unnest($1::bigint[], $2::integer[]) AS s (id, attempt) WHERE t.id = s.id AND t.attempts = s.attempt`
+DELETE FROM %s AS t USING unnest($1::bigint[], $2::integer[]) AS s (id, attempt)
+WHERE t.id = s.id AND t.attempts = s.attempt`
 
 	burying = `
 WITH gone AS (
-  DELETE FROM %s AS t USING unnest($1::bigint[], $2::integer[]) AS s (id, attempt) WHERE t.id = s.id AND t.attempts = s.attempt
+  DELETE FROM %s AS t USING unnest($1::bigint[], $2::integer[]) AS s (id, attempt)
+  WHERE t.id = s.id AND t.attempts = s.attempt
   RETURNING t.id, t.key, t.body, t.headers
 )
 INSERT INTO %s (key, body, headers) SELECT key, body, headers FROM gone ORDER BY id`
 
-	// attempts become those in $3: what was never received was not delivered.
+	// $3 has the attempts to store: a message that was not received was not delivered.
 	returning = `
-UPDATE %s AS t SET next_delivery = now() + $4::bigint * interval '1 microsecond', attempts = s.become, receiver = NULL
-FROM unnest($1::bigint[], $2::integer[], $3::integer[]) AS s (id, attempt, become) WHERE t.id = s.id AND t.attempts = s.attempt`
+UPDATE %s AS t
+SET next_delivery = now() + $4::bigint * interval '1 microsecond', attempts = s.become, receiver = NULL
+FROM unnest($1::bigint[], $2::integer[], $3::integer[]) AS s (id, attempt, become)
+WHERE t.id = s.id AND t.attempts = s.attempt`
 )
 
-// prepareSettle makes a session of the settling connection ready.
+// prepareSettle prepares a session of the settling connection.
 func (r *consumer) prepareSettle(ctx context.Context, s *session, commit string) error {
 	if _, err := s.Exec(ctx, planning+"; SET synchronous_commit = "+commit, pgx.QueryExecModeSimpleProtocol); err != nil {
 		return err
@@ -50,98 +55,74 @@ func (r *consumer) prepareSettle(ctx context.Context, s *session, commit string)
 	return nil
 }
 
-// Settle ends deliveries. Those whose lease is over are another's by now or will be: that is an error, and all others are settled.
+// Settle settles with one statement. Messages whose lease has expired are an error, the others are
+// settled.
 func (r *consumer) Settle(ctx context.Context, b driver.Batch, o driver.Outcome) error {
-	if r.leaving.Load() {
-		return driver.ErrClosed
-	}
-	var all settlement
-	for i := range b {
-		if d, ours := b[i].Token.(*delivery); ours {
-			all.add(d, d.attempt)
-		}
-	}
-	settled, err := r.end(ctx, &all, o, r.delay)
-	r.release(all.deliveries, err == nil)
-	if err != nil {
-		return err
-	}
-	if settled < int64(len(b)) {
-		return &driver.PartError{Settled: int(settled), Err: errSettled}
-	}
-	return nil
+	return r.Consumer.Settle(b, func(all []*delivery) []error {
+		var p parameters
+		p.add(all, 0)
+		settled, err := r.end(ctx, &p, o, r.delay)
+		return lease.Count(len(all), settled, err, errSettled)
+	})
 }
 
-// release has deliveries take no room any more: of those whose settlement failed nobody knows whether the server has done it. What is settled is not held
-// any more, and the rest may be settled again, or given back when the consumer closes.
-func (r *consumer) release(all []*delivery, settled bool) {
-	for _, d := range all {
-		if settled {
-			r.held.Settled(d)
-		} else {
-			r.held.Doubted(d)
-		}
-	}
-}
-
-// settlement is the parameters of a statement.
-type settlement struct {
-	deliveries        []*delivery
+// parameters are the parameters of a statement.
+type parameters struct {
 	ids               []int64
 	attempts, becomes []int32
 }
 
-func (s *settlement) add(d *delivery, becomes int32) {
-	s.deliveries, s.ids = append(s.deliveries, d), append(s.ids, d.id)
-	s.attempts, s.becomes = append(s.attempts, d.attempt), append(s.becomes, becomes)
+// add adds deliveries. undone is subtracted from their attempts if they are given back.
+func (p *parameters) add(all []*delivery, undone int32) {
+	for _, d := range all {
+		p.ids = append(p.ids, d.Handle.id)
+		p.attempts = append(p.attempts, d.Handle.attempt)
+		p.becomes = append(p.becomes, d.Handle.attempt-undone)
+	}
 }
 
-// end runs the statement of an outcome and returns how many messages it was about.
-func (r *consumer) end(ctx context.Context, all *settlement, o driver.Outcome, delay time.Duration) (int64, error) {
+// end runs the statement of an outcome and returns the number of its messages.
+func (r *consumer) end(ctx context.Context, p *parameters, o driver.Outcome, delay time.Duration) (int64, error) {
+	if len(p.ids) == 0 {
+		return 0, nil
+	}
 	var tag pgconn.CommandTag
 	err := r.settling.do(ctx, func(ctx context.Context, s *session) (err error) {
+		values := []any{p.ids, p.attempts}
 		if o == driver.Requeue {
-			tag, err = s.Exec(ctx, o.String(), all.ids, all.attempts, all.becomes, delay.Microseconds())
-		} else {
-			tag, err = s.Exec(ctx, o.String(), all.ids, all.attempts)
+			values = append(values, p.becomes, delay.Microseconds())
 		}
+		tag, err = s.Exec(ctx, o.String(), values...)
 		if err == nil && s.doubt != "" {
 			err = doubtError(s.doubt)
 		}
 		if err == nil && (o == driver.Requeue || o == driver.Reject && r.dead.name != "") {
-			err = r.tell(ctx, s, o, delay)
+			err = r.notify(ctx, s, o, delay)
 		}
 		return err
 	})
 	return tag.RowsAffected(), err
 }
 
-// tell wakes who waits for what was given back, or for dead letters.
-func (r *consumer) tell(ctx context.Context, s *session, o driver.Outcome, delay time.Duration) error {
-	channel, what := r.topic.name, ""
+// notify wakes the consumers of the topic, or of the dead-letter topic.
+func (r *consumer) notify(ctx context.Context, s *session, o driver.Outcome, delay time.Duration) error {
+	channel, payload := r.topic.name, ""
 	if o == driver.Reject {
 		channel = r.dead.name
 	}
 	if delay > 0 {
-		what = delayed
+		payload = delayed
 	}
-	_, err := s.Exec(ctx, "SELECT pg_notify($1, $2)", pgx.QueryExecModeExec, channel, what)
+	_, err := s.Exec(ctx, "SELECT pg_notify($1, $2)", pgx.QueryExecModeExec, channel, payload)
 	return err
 }
 
-// giveBack requeues what is not settled when the consumer closes, and what was never received as if it had not been delivered.
-func (r *consumer) giveBack(ctx context.Context) error {
-	var all settlement
-	for _, d := range r.in.Waiting() {
-		all.add(d, d.attempt-1)
-	}
-	for _, d := range r.held.Clear() {
-		all.add(d, d.attempt)
-	}
-	r.in.Clear()
-	if len(all.deliveries) == 0 {
-		return nil
-	}
-	_, err := r.end(ctx, &all, driver.Requeue, 0)
+// giveBack requeues messages when the consumer closes. Messages that were not received count as not
+// delivered.
+func (r *consumer) giveBack(ctx context.Context, held, unseen []*delivery) error {
+	var p parameters
+	p.add(held, 0)
+	p.add(unseen, 1)
+	_, err := r.end(ctx, &p, driver.Requeue, 0)
 	return err
 }

@@ -27,7 +27,7 @@ func (c *conn) topic(name string) (topic, error) {
 	return topic{name: name, table: pgx.Identifier{c.options.String("schema"), name}.Sanitize()}, nil
 }
 
-// columns are those of a topic's table, with their types.
+// columns are the columns of a topic's table, with their types.
 var columns = [][2]string{
 	{"id", "bigint"},
 	{"key", "bytea"},
@@ -39,8 +39,8 @@ var columns = [][2]string{
 	{"receiver", "text"},
 }
 
-// definition makes a topic. Bodies are not compressed. There is no index beside that of the identity, so that the second version of a row, which a
-// delivery makes, can be on the page of the first and in no index (a heap-only tuple).
+// definition creates a topic. Bodies are not compressed. The only index is that of the identity, so
+// the row version of a delivery can be a heap-only tuple.
 const definition = `
 CREATE %s TABLE %s (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -54,14 +54,14 @@ CREATE %s TABLE %s (
 ) WITH (fillfactor = %d);
 ALTER TABLE %[2]s ALTER body SET STORAGE EXTERNAL`
 
-// differenceError says that a table is no topic.
+// differenceError reports a table that is not a topic.
 type differenceError struct{ table, column, is, want string }
 
 func (e *differenceError) Error() string {
 	return fmt.Sprintf("table %s is there and no topic: its column %q is of type %s, and should be %s", e.table, e.column, e.is, e.want)
 }
 
-// CreateTopic makes the table. One that is there already must have a topic's columns, and may have others.
+// CreateTopic creates the table. An existing one must have a topic's columns, and may have others.
 func (c *conn) CreateTopic(ctx context.Context, spec driver.TopicSpec) error {
 	t, err := c.topic(spec.Name)
 	if err != nil {
@@ -87,7 +87,7 @@ const (
 	uniqueViolation = "23505"
 )
 
-// check fails where the table has not a topic's columns.
+// check returns an error if the table does not have a topic's columns.
 func (t topic) check(ctx context.Context, s *session) error {
 	rows, err := s.Query(ctx, `SELECT attname::text, format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped`, t.table)
 	if err != nil {
@@ -109,7 +109,7 @@ func (t topic) check(ctx context.Context, s *session) error {
 	return nil
 }
 
-// DescribeTopic tells how the table was made.
+// DescribeTopic reads the options of the table.
 func (c *conn) DescribeTopic(ctx context.Context, name string) (driver.TopicInfo, error) {
 	t, err := c.topic(name)
 	if err != nil {
@@ -136,7 +136,7 @@ func (c *conn) DeleteTopic(ctx context.Context, name string) error {
 	return c.alter(ctx, "DROP TABLE", name)
 }
 
-// PurgeTopic empties the table, of what is with consumers too.
+// PurgeTopic empties the table, including leased messages.
 func (c *conn) PurgeTopic(ctx context.Context, name string) error {
 	return c.alter(ctx, "TRUNCATE TABLE", name)
 }

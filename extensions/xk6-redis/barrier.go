@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// barrier asks, after each pipeline of commands, whether replicas and disks have them. It answers for the pipeline as a
-// whole, so the next one is sent when the answer is there: the cost is one wait per pipeline and not one per message.
+// barrier asks, after each pipeline, whether replicas and disks have it. The next pipeline waits
+// for the answer: one wait for each pipeline, not for each message.
 type barrier struct {
 	replicas int64 // how many must have it
 	fsync    bool  // the server's own append-only file must have it on disk
@@ -20,8 +20,7 @@ type barrier struct {
 	err     error
 }
 
-// again is a barrier that asks for the same. What is there to ask for when a connection breaks may be less than what was there before, and must not
-// prove the same.
+// again returns a barrier for a new connection that asks for the same, and not for less.
 func (b *barrier) again() *barrier {
 	return &barrier{replicas: b.replicas, fsync: b.fsync, timeout: b.timeout}
 }
@@ -29,7 +28,7 @@ func (b *barrier) again() *barrier {
 // raised reports whether a writer must wait.
 func (b *barrier) raised() bool { return b != nil && b.up.Load() }
 
-// hold keeps what the server accepted until the barrier has been answered.
+// hold keeps an accepted message until the barrier's answer.
 func (b *barrier) hold(x exchange, i int) { b.waiting = append(b.waiting, slot{x, i}) }
 
 func (b *barrier) encode(out []byte) ([]byte, int) {
@@ -61,7 +60,7 @@ func (b *barrier) read(r reader, i int) error {
 	return nil
 }
 
-// answer reads how many have it: of WAIT the replicas, of WAITAOF this server and then the replicas.
+// answer reads the numbers of replicas (WAIT), or of this server and replicas (WAITAOF).
 func (b *barrier) answer(r reader, i int) error {
 	if b.replicas > 0 && i == 0 {
 		got, err := r.integer()
@@ -85,7 +84,7 @@ func (b *barrier) answer(r reader, i int) error {
 
 func (b *barrier) end(_ int, err error) { b.release(err) }
 
-// release ends what the barrier held.
+// release reports the held messages.
 func (b *barrier) release(err error) {
 	if b == nil {
 		return
@@ -97,7 +96,7 @@ func (b *barrier) release(err error) {
 	b.waiting = b.waiting[:0]
 }
 
-// unprovenError says that the server has a message and did not prove in time what was asked of it.
+// unprovenError reports a message that the server has without the requested proof in time.
 type unprovenError struct{ got, want int64 }
 
 func (e unprovenError) Error() string {

@@ -2,14 +2,14 @@ package redis
 
 import "context"
 
-// call is an exchange that somebody waits for.
+// call is an exchange with a waiting caller.
 type call struct {
 	commands []byte
 	replies  int
 	parse    func(r reader, i int) error
 	err      error // the first
 	left     int
-	over     chan struct{}
+	done     chan struct{}
 }
 
 func (c *call) encode(b []byte) ([]byte, int) { return append(b, c.commands...), c.replies }
@@ -27,26 +27,26 @@ func (c *call) end(_ int, err error) {
 		c.err = err
 	}
 	if c.left--; c.left == 0 {
-		close(c.over)
+		close(c.done)
 	}
 }
 
-// do sends commands and waits for their replies, or until ctx ends. What parse sets may be read only where do
-// returned no error of ctx.
+// do sends commands and waits for their replies, or until ctx ends. Results of parse are valid only
+// if do returns no error of ctx.
 func (w *wire) do(ctx context.Context, commands []byte, replies int, parse func(r reader, i int) error) error {
-	c := &call{commands: commands, replies: replies, parse: parse, left: replies, over: make(chan struct{})}
+	c := &call{commands: commands, replies: replies, parse: parse, left: replies, done: make(chan struct{})}
 	if err := w.put(c); err != nil {
 		return err
 	}
 	select {
-	case <-c.over:
+	case <-c.done:
 		return c.err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// ignore reads a reply of which only an error matters.
+// ignore reads a reply, and returns its error.
 func ignore(r reader, _ int) error {
 	_, err := r.skip()
 	return err

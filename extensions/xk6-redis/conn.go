@@ -13,8 +13,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// conn is a client of one server, of the master that sentinels name, or of a cluster. The client library finds the
-// server of a key, dials it and runs the commands that are not measured; those that are go over a [wire].
+// conn is a client of one server, of a sentinels' master, or of a cluster. The client library finds
+// the server of a key, dials it and runs administrative commands; messages use a [wire].
 type conn struct {
 	client  redis.UniversalClient
 	options driver.Values
@@ -59,7 +59,7 @@ func clientName(s string) string {
 	}, s), "xk6-broker")
 }
 
-// identify takes user, password and database from the URL, else from the options.
+// identify sets user, password and database from the URL, else from the options.
 func (c *conn) identify(t driver.Target) error {
 	c.user, c.password = t.Login()
 	c.db = int(t.Options.Int("db"))
@@ -73,7 +73,7 @@ func (c *conn) identify(t driver.Target) error {
 	return nil
 }
 
-// build makes the client. It retries nothing, keeps few connections, and announces nothing about itself.
+// build creates the client. It retries nothing, keeps few connections, and announces nothing.
 func (c *conn) build(t driver.Target, hosts []string) error {
 	dial, err := dialer(t)
 	if err != nil {
@@ -113,7 +113,7 @@ func (c *conn) build(t driver.Target, hosts []string) error {
 	return nil
 }
 
-// mode is what the hosts are.
+// mode returns the kind of the hosts.
 func (c *conn) mode(hosts []string) string {
 	switch mode := c.options.String("mode"); {
 	case mode != "auto":
@@ -126,7 +126,7 @@ func (c *conn) mode(hosts []string) string {
 	return "single"
 }
 
-// introduce gives a connection of the client library its name. Not everybody may use CLIENT, and it is not essential.
+// introduce names a connection of the client library. CLIENT may be forbidden, and is optional.
 func (c *conn) introduce(ctx context.Context, cn *redis.Conn) error {
 	if err := cn.ClientSetName(ctx, c.name).Err(); err != nil && !errors.As(err, new(redis.Error)) {
 		return err
@@ -134,7 +134,7 @@ func (c *conn) introduce(ctx context.Context, cn *redis.Conn) error {
 	return nil
 }
 
-// ports are those of hosts that name none: of servers, and of sentinels.
+// ports are the default ports of servers and of sentinels.
 var ports = map[bool]string{false: "6379", true: "26379"}
 
 // node is the client of the server that has the key.
@@ -148,14 +148,15 @@ func (c *conn) node(ctx context.Context, key string) (*redis.Client, error) {
 	return nil, errors.ErrUnsupported
 }
 
-// moved has a cluster's map renewed in the background, for a connection broke and the key may be elsewhere now.
+// moved renews a cluster's map in the background after a connection broke, because the key may have
+// moved.
 func (c *conn) moved(ctx context.Context) {
 	if cluster, ok := c.client.(*redis.ClusterClient); ok {
 		cluster.ReloadState(ctx)
 	}
 }
 
-// inquire asks what the server is and how large an argument may be. Not everybody may ask, and nothing else depends on it.
+// inquire reads the server's version and largest argument. Both are optional.
 func (c *conn) inquire(ctx context.Context) {
 	c.about = driver.Info{Client: "go-redis " + redis.Version(), Nodes: 1}
 	c.largest = maxBulk
@@ -206,10 +207,10 @@ func (v version) atLeast(major, minor int) bool {
 	return v.major > major || v.major == major && v.minor >= minor
 }
 
-// Info tells what the connection is to.
+// Info describes the server.
 func (c *conn) Info() driver.Info { return c.about }
 
-// As lends the client library's client, as the type that the mode gives or as the interface that all of them have.
+// As lends the client library's client, as its own type or as the interface of all modes.
 func (c *conn) As(target any) bool {
 	switch client := c.client.(type) {
 	case *redis.Client:

@@ -1,38 +1,30 @@
-// Package redis holds three drivers for Redis and Valkey: redis-streams, redis-pubsub and redis-list. Importing it
-// registers them.
+// Package redis registers three drivers for Redis and Valkey: redis-streams, redis-pubsub and
+// redis-list.
 //
-// The client library, go-redis, finds the server that has a key (also through sentinels and in a cluster), dials it, and
-// runs what is not measured. What is measured flows over connections of the package's own, each of which sends and
-// receives at once: see "wire" in the source for why, and bench_test.go for what that is worth.
+// The client library, go-redis, finds the server of a key, also through sentinels and in a cluster,
+// dials it, and runs administrative commands. Messages use connections of this package (wire.go),
+// which send and receive at the same time.
 //
 // # Delivery
 //
-// redis-streams appends each message to a stream with XADD. The key is the field "key", headers are fields whose names
-// begin with "h:", the body is the field "body"; what other programs put into other fields comes as headers. Order is
-// that of the stream. A consumer with a group reads with XREADGROUP COUNT n BLOCK, where n is what its prefetch leaves
-// room for, and each settlement is confirmed:
+// redis-streams appends with XADD: the field "key", fields "h:" and a header's name, and the field
+// "body". Other fields arrive as headers. A consumer with a group reads with XREADGROUP, within its
+// prefetch. Settlements are confirmed: Ack is XACK, with deleteSettled XDEL too; Requeue is XCLAIM by
+// the same consumer; Reject is XACK.
 //
-//   - Ack is XACK; the option deleteSettled adds XDEL.
-//   - Requeue is XCLAIM, and the same consumer delivers the message again, at once.
-//   - Reject is XACK too: streams have no dead letters.
+// A consumer that closes assigns its unsettled messages to the consumer xk6-broker-nobody, where
+// other members look each claimInterval. They also claim messages that a consumer has had for longer
+// than minIdle. A consumer without a group reads with XREAD and gets every message; its settlements
+// stay in the process.
 //
-// What a consumer has not settled when it closes it hands to a consumer named xk6-broker-nobody, as idle for very long,
-// and then leaves the group. The other members look there every claimInterval, and a new member looks at once. They also
-// take over what is with a consumer, alive or not, for longer than minIdle; that is looked for each tenth of minIdle. After
-// a connection broke a consumer first claims what was sent over it and never came. Attempt is the server's count.
+// redis-pubsub delivers at most once. A consumer whose prefetch is full stops reading, and the server
+// drops it when its output buffer is full: Receive fails once and subscribes again.
 //
-// A consumer without a group reads with XREAD and gets every message. The server knows nothing of its settlements, so
-// nothing is confirmed, prefetch bounds what waits to be received, and Requeue delivers again within the process.
-//
-// redis-pubsub delivers at most once and to those who are subscribed. A consumer whose prefetch is full stops reading,
-// and the server drops it when its output buffer is full (client-output-buffer-limit pubsub): Receive then fails once,
-// subscribes again, and what came between is lost.
-//
-// redis-list appends with RPUSH and takes with BLMOVE, which moves an element to a list of the consumer's own, and with
-// as many LMOVE behind it as there were elements last time. Bodies are plain; there are no keys, headers or attempts. Ack
-// and Reject are LREM, Requeue is LREM and LPUSH to the head, by a script. Each consumer gives a sign of life every third
-// of its lease. When it closes, or has given none for its lease, its list goes back to the head of the topic's. Beside the
-// list TOPIC there are the keys {TOPIC}:consumers, {TOPIC}:processing:NAME and {TOPIC}:alive:NAME.
+// redis-list appends with RPUSH and takes with BLMOVE to a list of the consumer's own. Ack and Reject
+// are LREM; Requeue moves to the head of the list. There are no keys, headers or attempts. A consumer
+// refreshes a key each third of its lease. When it closes, or the key expires, its list goes back to
+// the head of the topic. The other keys are {TOPIC}:consumers, {TOPIC}:processing:NAME and
+// {TOPIC}:alive:NAME.
 //
 // # Connection string
 //
@@ -40,33 +32,25 @@
 //	redis-list://sentinel1,sentinel2:26380?master=mymaster
 //	redis-pubsub://node1:7001,node2:7002?sharded=true
 //
-// A cluster of which only one node is named needs mode=cluster. In a cluster a topic is on one node, that of its name's slot.
+// A cluster with one node in the URL needs mode=cluster. A topic is on the node of its name's slot.
 //
 // # Confirm means
 //
-// Accepted: the server has answered, so the message is in its memory. What of it survives a restart is up to the
-// server's appendfsync. For redis-pubsub the server has given the message to those who are subscribed, be there none;
-// the option requireSubscriber makes that an error. For the other two the options wait and fsync ask for more, by WAIT
-// and WAITAOF after each pipeline, so that a pipeline waits for one answer and a message for at most two. The profile
-// durable asks for all replicas that are connected, and for the disk where the server can tell (Redis 7.2 or later,
-// Valkey, with an append-only file), as they are when the producer opens. It asks for no less after a reconnect or a
-// failover. A message that was accepted but not proven so in time fails with kind timeout, and may be delivered.
+// Accepted: the message is in the server's memory. appendfsync decides whether it survives a restart.
+// redis-pubsub needs no subscriber, unless requireSubscriber is set. The options wait and fsync send
+// WAIT and WAITAOF after each pipeline. The profile durable asks for all connected replicas, and for
+// the disk if the server has WAITAOF and an append-only file, as they are when the producer opens. A
+// message without this proof in time fails with kind timeout, and may be delivered.
 //
 // # Limits
 //
-//   - A producer does not make its stream or list: sending to one that does not exist is an error of kind not_found, for
-//     lists when the producer is made. The option create allows it. A consumer does make its stream.
-//   - Nothing is trimmed unless maxLen or deleteSettled say so: XACK does not free memory.
-//   - What the server trimmed before it was delivered stays in its lag for ever, and is none of the backlog that is told. Where that, or
-//     XDEL, or a server before Redis 7, leaves no other way, the entries are counted by reading the stream from the nearer end.
-//   - A body may have as many bytes as the server's proto-max-bulk-len, 512 MiB by default. A larger one is refused in the client, because the
-//     server would close the connection and fail all that is in flight on it. Where CONFIG GET is not allowed the default is assumed.
+//   - Sending to a stream or list that does not exist is not_found, unless the option create is set.
+//   - Nothing is trimmed without maxLen or deleteSettled: XACK does not free memory.
+//   - Trimmed entries stay in the server's lag. The backlog is then counted by reading the stream.
+//   - A body larger than proto-max-bulk-len is refused in the client.
 //   - Redis 6.2 or later; sharded and the lag need 7.0, fsync needs 7.2.
-//   - The client library's retries are off. In a cluster administrative commands follow redirections.
-//   - The client library's log is switched off for the whole process.
+//   - The client library's retries are off, and its log is off in the whole process.
 //
-// # As
-//
-// Connections, producers and consumers lend redis.UniversalClient, and *redis.Client or *redis.ClusterClient according
-// to the mode.
+// Connections, producers and consumers lend redis.UniversalClient, and *redis.Client or
+// *redis.ClusterClient.
 package redis

@@ -17,7 +17,7 @@ const (
 
 var errNoHeaders = fmt.Errorf("headers: %w", errors.ErrUnsupported)
 
-// kinds are what the first word of a server's error answer means.
+// kinds has the kinds of errors by the first word of the answer.
 var kinds = map[string]driver.Kind{
 	"NOAUTH": driver.Denied, "WRONGPASS": driver.Denied, "NOPERM": driver.Denied, "DENIED": driver.Denied,
 	"OOM": driver.Throttled, "LOADING": driver.Throttled, "BUSY": driver.Throttled, "TRYAGAIN": driver.Throttled,

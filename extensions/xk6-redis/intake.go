@@ -9,7 +9,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/inbox"
 )
 
-// intake is where a consumer's wire puts what has come and Receive takes it, and what it holds until that is settled.
+// intake has the messages that a wire received until Receive takes them, and then until they are
+// settled.
 type intake struct {
 	*inbox.Inbox[*delivery]
 	room     *inbox.Room
@@ -38,30 +39,30 @@ func newIntake(prefetch int, settles bool) *intake {
 	return in
 }
 
-// put adds what has come.
+// put adds received messages.
 func (in *intake) put(all ...*delivery) {
 	in.room.Take(len(all))
 	in.Put(all...)
 }
 
-func (in *intake) hand(b driver.Batch, came []*delivery) {
-	for i, d := range came {
+func (in *intake) hand(b driver.Batch, arrived []*delivery) {
+	for i, d := range arrived {
 		b[i] = d.message
 		b[i].Token = d
 	}
 	if !in.settles {
-		in.room.Give(len(came))
+		in.room.Give(len(arrived))
 		return
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	for _, d := range came {
+	for _, d := range arrived {
 		in.hold(d)
 	}
 }
 
-// begin returns how many to ask the server for, and marks that it is done. While there is something to receive, asking
-// waits until it is worth it: a request for each single message that is settled would cost more than it brings.
+// begin returns the number of messages to ask the server for, and marks the request. While messages
+// wait, small requests are put off, because one for each settled message costs too much.
 func (in *intake) begin() int {
 	waiting, room := in.Len(), in.room.Free()
 	in.mu.Lock()
@@ -73,7 +74,7 @@ func (in *intake) begin() int {
 	return room
 }
 
-// finish marks that nothing is asked for any more, and keeps what went wrong for the next Receive.
+// finish ends the request. Its error is for the next Receive.
 func (in *intake) finish(err error) {
 	in.mu.Lock()
 	in.asking = false
@@ -125,8 +126,8 @@ func (in *intake) hold(d *delivery) {
 	in.held = append(in.held, d)
 }
 
-// release takes those of a batch that are held here, each once, for settling. It takes them too where it fails because of others, which are
-// settled already.
+// release takes the held messages of a batch to settle them. If others were settled already, it
+// returns an error too.
 func (in *intake) release(b driver.Batch) ([]*delivery, error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -153,7 +154,7 @@ func (in *intake) release(b driver.Batch) ([]*delivery, error) {
 	return all, err
 }
 
-// settled ends what release began: back to held where it failed.
+// settled ends release. After an error the messages are held again.
 func (in *intake) settled(all []*delivery, err error) {
 	in.mu.Lock()
 	in.settling = slices.DeleteFunc(in.settling, func(some []*delivery) bool { return &some[0] == &all[0] })
@@ -169,8 +170,8 @@ func (in *intake) settled(all []*delivery, err error) {
 	in.Wake() // Receive may wait for room
 }
 
-// here is everything that is with this consumer as far as it knows. What moves on from one place to the next meanwhile may be in it twice, so
-// who counts does that where Receive is called from.
+// here returns the messages of this consumer. A message that moves meanwhile may be in it twice, so
+// exact counts need the goroutine of Receive.
 func (in *intake) here() []*delivery {
 	waiting := in.Waiting()
 	in.mu.Lock()

@@ -40,7 +40,7 @@ func (c *conn) link(key string, extra time.Duration) *link {
 	return l
 }
 
-// current is the wire while it is good; nil where there is none.
+// current returns the wire if it is usable, else nil.
 func (l *link) current() *wire {
 	if w, ok := l.Last(); ok && !w.broken() {
 		return w
@@ -62,7 +62,7 @@ func (l *link) close(ctx context.Context) error {
 	return l.Close(func(w *wire) error { return w.close(ctx) })
 }
 
-// end closes without waiting for what is due.
+// end closes without waiting for replies.
 func (l *link) end(ctx context.Context) error {
 	if w, ok := l.Last(); ok {
 		w.abort(driver.ErrClosed)
@@ -70,8 +70,8 @@ func (l *link) end(ctx context.Context) error {
 	return l.close(ctx)
 }
 
-// unblock ends the read that waits at the server, so that nothing is delivered to a connection that is gone, and
-// closes the link. Where the server does not let us it is closed all the same.
+// unblock ends the read that waits at the server, so that no message is delivered to a closed
+// connection, and closes the link.
 func (l *link) unblock(ctx context.Context) error {
 	w := l.current()
 	if w == nil || w.id < 0 {
@@ -81,15 +81,15 @@ func (l *link) unblock(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, l.end(ctx))
 	}
-	over := make(chan error, 1)
-	go func() { over <- l.close(ctx) }()
+	closed := make(chan error, 1)
+	go func() { closed <- l.close(ctx) }()
 	for {
 		// A read that was on its way to the server is not blocked yet, hence the repetition.
 		if err := node.ClientUnblock(ctx, w.id).Err(); err != nil {
-			return errors.Join(l.end(ctx), <-over)
+			return errors.Join(l.end(ctx), <-closed)
 		}
 		select {
-		case err := <-over:
+		case err := <-closed:
 			return err
 		case <-time.After(2 * time.Millisecond):
 		}
@@ -127,7 +127,7 @@ func (c *conn) dial(ctx context.Context, key string, timeout time.Duration, b *b
 	return w, nil
 }
 
-// greet authenticates a new connection and makes it ready. Not everybody may use CLIENT, and it is not essential.
+// greet authenticates and prepares a new connection. CLIENT may be forbidden, and is optional.
 func (c *conn) greet(socket interface{ Write(b []byte) (int, error) }, in reader) (id int64, err error) {
 	var out []byte
 	must := 0
@@ -164,7 +164,7 @@ func (c *conn) greet(socket interface{ Write(b []byte) (int, error) }, in reader
 	return id, nil
 }
 
-// optional reports whether an answer only says that CLIENT is not allowed or not known.
+// optional reports whether an answer means that CLIENT is forbidden or unknown.
 func optional(err error) bool {
 	return answered(err) && !strings.HasPrefix(err.Error(), "NOAUTH") && !strings.HasPrefix(err.Error(), "LOADING")
 }

@@ -13,9 +13,10 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// Scripts keep two consumers from having one message. Their keys are the list and the set of consumers.
+// Scripts make each step atomic, so that no two consumers have one message. Their keys are the list
+// and the set of consumers.
 const (
-	// ARGV: what the names of the other keys begin with.
+	// ARGV: the prefixes of the other keys.
 	scriptRecover = `
 for _, name in ipairs(redis.call('SMEMBERS', KEYS[2])) do
   if name ~= '' and redis.call('EXISTS', ARGV[1] .. name) == 0 then
@@ -87,7 +88,7 @@ func (c listConn) NewConsumer(ctx context.Context, config driver.ConsumerConfig)
 
 func (s *listConsumer) processing() string { return s.keys.processing + s.me }
 
-// live gives a sign of life, and takes the messages of those who have given none for their lease.
+// live refreshes this consumer's key, and takes the messages of consumers whose keys expired.
 func (s *listConsumer) live(ctx context.Context) error {
 	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		p.Set(ctx, s.keys.alive+s.me, "1", s.lease)
@@ -111,12 +112,12 @@ func (s *listConsumer) stayAlive(ctx context.Context) {
 	}
 }
 
-// Receive takes what has come.
+// Receive implements [driver.Consumer].
 func (s *listConsumer) Receive(ctx context.Context, b driver.Batch) (int, error) {
 	return s.receive(ctx, b, s.ask)
 }
 
-// ask makes sure that the server has been asked for more, over a new connection if need be.
+// ask sends a request for more if there is none, over a new connection if needed.
 func (s *listConsumer) ask(ctx context.Context) error {
 	w, err := s.in.Get(ctx)
 	if err != nil {
@@ -134,7 +135,7 @@ func (s *listConsumer) ask(ctx context.Context) error {
 	return s.move(w)
 }
 
-// more asks for more where the connection is good.
+// more asks for more if the connection is usable.
 func (s *listConsumer) more() {
 	if w := s.in.current(); w != nil {
 		_ = s.move(w) // an error comes again with the next ask
@@ -153,7 +154,7 @@ func (s *listConsumer) move(w *wire) error {
 	return nil
 }
 
-// moving is one BLMOVE, which waits for the first message, and some LMOVE behind it, which wait for nothing.
+// moving is one BLMOVE, which waits for the first message, and some LMOVE, which do not wait.
 type moving struct {
 	*listConsumer
 	count int
@@ -211,7 +212,7 @@ func (s *listConsumer) delivery(body []byte, now int64) *delivery {
 	return &delivery{raw: body, message: driver.Message{Topic: s.keys.list, Body: body, Received: now}}
 }
 
-// recoverLost receives what the server had moved over a connection that broke before it came.
+// recoverLost receives the messages that the server moved over a broken connection.
 func (s *listConsumer) recoverLost(ctx context.Context) error {
 	here := map[string]int{}
 	for _, d := range s.here() {
@@ -229,7 +230,7 @@ func (s *listConsumer) recoverLost(ctx context.Context) error {
 // As lends the client library's client.
 func (s *listConsumer) As(target any) bool { return s.in.conn.As(target) }
 
-// Close gives back what is not settled, to the head of the list, and takes leave.
+// Close gives back unsettled messages to the head of the list, and leaves.
 func (s *listConsumer) Close(ctx context.Context) error {
 	if !s.shut() {
 		return nil

@@ -75,7 +75,7 @@ func (c listConn) NewProducer(ctx context.Context, p driver.ProducerConfig) (dri
 	})
 }
 
-// CreateTopic marks the topic as created: to Redis an empty list is none.
+// CreateTopic marks the topic as created, because an empty list does not exist in Redis.
 func (c listConn) CreateTopic(ctx context.Context, s driver.TopicSpec) error {
 	return c.client.SAdd(ctx, keysOf(s.Name).members, "").Err()
 }
@@ -95,7 +95,7 @@ func (c listConn) names(ctx context.Context, keys listKeys) ([]string, error) {
 	return names, nil
 }
 
-// DeleteTopic deletes the list and all that consumers have of it.
+// DeleteTopic deletes the list and the consumers' lists.
 func (c listConn) DeleteTopic(ctx context.Context, topic string) error {
 	keys := keysOf(topic)
 	names, err := c.names(ctx, keys)
@@ -113,7 +113,7 @@ func (c listConn) DeleteTopic(ctx context.Context, topic string) error {
 	return err
 }
 
-// PurgeTopic removes what is not with a consumer.
+// PurgeTopic removes the messages that no consumer has.
 func (c listConn) PurgeTopic(ctx context.Context, topic string) error {
 	if err := c.exists(ctx, topic); err != nil {
 		return err
@@ -131,7 +131,7 @@ func (c listConn) exists(ctx context.Context, topic string) error {
 	return err
 }
 
-// Backlog is what waits in the list and what is with consumers.
+// Backlog counts the list and the consumers' lists.
 func (c listConn) Backlog(ctx context.Context, topic, group string) (driver.Backlog, error) {
 	if group != "" {
 		return driver.Backlog{}, fmt.Errorf("groups: %w", errors.ErrUnsupported)

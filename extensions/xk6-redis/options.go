@@ -2,7 +2,7 @@ package redis
 
 import "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 
-// connectOptions are what every driver of this package takes where it connects.
+// connectOptions are the connection options of all drivers of this package.
 func connectOptions() []driver.Option {
 	return append(driver.ConnectOptions(), []driver.Option{
 		{
@@ -20,7 +20,7 @@ func connectOptions() []driver.Option {
 	}...)
 }
 
-// confirmOptions are what the producers of drivers take that keep messages.
+// confirmOptions are the producers' options of the drivers that store messages.
 func confirmOptions() []driver.Option {
 	return []driver.Option{
 		{

@@ -7,13 +7,14 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// producer sends over a wire of its own. What the drivers differ in is the command.
+// producer sends over its own wire. The drivers differ in the command.
 type producer struct {
 	link    *link
 	headers bool
 	// command appends the command that sends a message; it has one reply.
 	command func(b []byte, m *driver.Message) []byte
-	// answer reads that reply, and fills the place where somebody asks for it. An error that it makes of the reply is a [replyError].
+	// answer reads the reply, and fills the place if it is not nil. An error about the content is a
+	// [replyError].
 	answer func(r reader, place *driver.Place) error
 }
 
@@ -36,7 +37,7 @@ func (p *producer) Send(ctx context.Context, b driver.Batch, done driver.Done) {
 	}
 }
 
-// Close waits for what was sent.
+// Close waits for the replies.
 func (p *producer) Close(ctx context.Context) error { return p.link.close(ctx) }
 
 // As lends the client library's client.
@@ -71,7 +72,8 @@ func (s *sending) refuse() {
 	}
 }
 
-// unsendable returns why a message cannot be sent: it has headers that would be lost, or a part that is too large for the server.
+// unsendable returns an error if a message has headers that the driver cannot send, or a part that
+// is too large for the server.
 func (p *producer) unsendable(m *driver.Message) error {
 	if !p.headers && len(m.Headers) > 0 {
 		return errNoHeaders

@@ -7,7 +7,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// Proof implements [driver.Prover]: what the producer found that it could ask for when it connected, it asks for as long as it sends.
+// Proof implements [driver.Prover]. The producer asks for the same proof after each reconnect.
 func (p *producer) Proof(context.Context, driver.ProducerConfig, *driver.TopicSpec) driver.Proof {
 	proof := driver.Proof{Confirm: driver.Accepted, How: "one server"}
 	b := p.link.barrier

@@ -93,7 +93,7 @@ func (c pubsubConn) NewConsumer(ctx context.Context, config driver.ConsumerConfi
 	return s, nil
 }
 
-// Receive takes what has come.
+// Receive implements [driver.Consumer].
 func (s *pubsubConsumer) Receive(ctx context.Context, b driver.Batch) (int, error) {
 	return s.receive(ctx, b, s.subscribe)
 }
@@ -108,7 +108,7 @@ func (s *pubsubConsumer) subscribe(ctx context.Context) error {
 		s.finish(nil)
 		return err
 	}
-	x := &subscription{pubsubConsumer: s, wire: w, ready: make(chan struct{}), over: make(chan struct{})}
+	x := &subscription{pubsubConsumer: s, wire: w, ready: make(chan struct{}), done: make(chan struct{})}
 	if err := w.put(x); err != nil {
 		s.finish(nil)
 		return err
@@ -116,11 +116,11 @@ func (s *pubsubConsumer) subscribe(ctx context.Context) error {
 	select {
 	case <-x.ready:
 		return nil
-	case <-x.over:
+	case <-x.done:
 		return x.err
 	case <-ctx.Done():
 		w.abort(ctx.Err())
-		<-x.over
+		<-x.done
 		return ctx.Err()
 	}
 }
@@ -130,7 +130,7 @@ type subscription struct {
 	*pubsubConsumer
 	wire  *wire
 	ready chan struct{} // closed when the server has confirmed
-	over  chan struct{} // closed when it is over
+	done  chan struct{} // closed at the end
 	err   error         // why, where it never was ready
 	pings int           // sent since the server was last heard
 }
@@ -152,7 +152,7 @@ func (x *subscription) read(r reader, i int) error {
 	}
 }
 
-// await returns when there is something to read. A server that has been silent for long is asked whether it is there.
+// await returns when there is data to read. After a long silence it sends a PING.
 func (x *subscription) await(r reader) error {
 	for {
 		_, err := r.Peek(1)
@@ -196,7 +196,7 @@ func (x *subscription) push(r reader) error {
 	if err != nil || kind != "message" && kind != "smessage" {
 		return err
 	}
-	// While there is no room this waits, which the server feels: it drops subscribers that do not read.
+	// Without room this waits. The server drops subscribers that do not read.
 	if _, err := x.room.Reserve(context.Background(), 1, 1); err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (x *subscription) push(r reader) error {
 }
 
 func (x *subscription) end(_ int, err error) {
-	defer close(x.over)
+	defer close(x.done)
 	select {
 	case <-x.ready:
 		x.finish(err)

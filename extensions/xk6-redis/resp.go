@@ -34,7 +34,8 @@ func appendCommand(b []byte, args ...string) []byte {
 	return b
 }
 
-// replyError is an error that the server answered. The stream of replies goes on after it, unlike after any other error.
+// replyError is an error answer of the server. Unlike after any other error, further replies
+// follow.
 type replyError string
 
 func (e replyError) Error() string { return string(e) }
@@ -42,21 +43,22 @@ func (e replyError) Error() string { return string(e) }
 // RedisError marks the error as the client library marks its own.
 func (replyError) RedisError() {}
 
-// discreet leaves out what a server repeats of a command that it does not know: those of AUTH are credentials.
+// discreet removes the arguments of an unknown command from the answer, because those of AUTH are
+// credentials.
 func discreet(answer string) string {
 	answer, _, _ = strings.Cut(answer, ", with args beginning with")
 	return answer
 }
 
-// answered reports whether err is an answer of the server, so that what follows in the stream can be read.
+// answered reports whether err is an answer of the server, so that the next reply can be read.
 func answered(err error) bool { return errors.As(err, new(replyError)) }
 
-// reader reads replies. Each method reads one, and its error is a [replyError] or means that the stream is broken.
+// reader reads replies. A method's error is a [replyError], or the stream is broken.
 type reader struct{ *bufio.Reader }
 
 var errProtocol = errors.New("the server's reply is not what the protocol allows here")
 
-// header reads the first line of a reply: its type, and the number that all types but the simple string have.
+// header reads the first line of a reply: its type, and the number of all types but simple strings.
 func (r reader) header() (kind byte, n int64, err error) {
 	line, err := r.ReadSlice('\n')
 	if err != nil {
@@ -101,7 +103,7 @@ func parseInt(digits []byte) (n int64, err error) {
 	return n, nil
 }
 
-// array reads the length of an array, whose elements follow; -1 for none.
+// array reads the length of an array before its elements; -1 for null.
 func (r reader) array() (int, error) {
 	kind, n, err := r.header()
 	switch {
@@ -124,7 +126,7 @@ func (r reader) arrayOf(n int) error {
 	return err
 }
 
-// bulk reads a string of any bytes; nil for none.
+// bulk reads a string of any bytes; nil for null.
 func (r reader) bulk() ([]byte, error) {
 	kind, n, err := r.header()
 	switch {
@@ -152,7 +154,7 @@ func (r reader) peek(f func(b []byte)) error {
 	return err
 }
 
-// lend reads a string and lends it to f, unless there is none.
+// lend reads a string and calls f with it. It returns true for null.
 func (r reader) lend(f func(b []byte)) (none bool, err error) {
 	kind, n, err := r.header()
 	switch {
@@ -196,7 +198,7 @@ func (r reader) integer() (int64, error) {
 	return n, err
 }
 
-// skip reads a reply of any type and reports whether it was one of "none".
+// skip reads a reply of any type. It returns true for null.
 func (r reader) skip() (none bool, err error) {
 	kind, n, err := r.header()
 	switch {

@@ -31,8 +31,8 @@ func (c streamConn) DeleteTopic(ctx context.Context, topic string) error {
 	return err
 }
 
-// PurgeTopic removes the entries, and what groups know of them. That is one transaction: were a group to go on after an entry that was the
-// last a moment ago, it would be given again what it has read since.
+// PurgeTopic removes the entries and the groups' pending lists in one transaction. Otherwise a
+// group could receive again entries that it read in between.
 func (c streamConn) PurgeTopic(ctx context.Context, topic string) error {
 	groups, err := c.client.XInfoGroups(ctx, topic).Result()
 	if err != nil {
@@ -62,7 +62,7 @@ func (c streamConn) PurgeTopic(ctx context.Context, topic string) error {
 	return nil
 }
 
-// forget has nothing be pending in a group up to an entry.
+// forget empties the pending list of a group up to an entry.
 func (c streamConn) forget(ctx context.Context, topic, group, last string) error {
 	for {
 		found, err := c.client.XPendingExt(ctx, &redis.XPendingExtArgs{

@@ -13,14 +13,14 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// The server's lag counts as undelivered for ever what it trimmed before it was delivered, and a stream may be too long to be counted once
-// a second. So the lag is corrected by what it was too high by when it was known last, for as long as nothing after that place has gone
-// from the stream; only where something has, the entries are counted.
+// The server's lag counts entries that were trimmed before delivery for ever. So it is corrected by
+// the last known difference, as long as no entry after that point was removed; otherwise the
+// entries are counted by reading the stream.
 
 // marks are how far each group of a topic had come when its backlog was asked for last.
 type marks struct {
-	mu sync.Mutex
-	of map[[2]string]mark // by topic and group
+	mu      sync.Mutex
+	byGroup map[[2]string]mark // by topic and group
 }
 
 // mark is a place in a stream up to which a group had been given it.
@@ -29,7 +29,8 @@ type mark struct {
 	excess int64  // by how much the server's lag was too high
 }
 
-// Backlog is what was never delivered to the group, and what is pending and still there.
+// Backlog counts the entries that were never delivered to the group, and pending entries that
+// exist.
 func (c streamConn) Backlog(ctx context.Context, topic, group string) (driver.Backlog, error) {
 	none := driver.Backlog{}
 	if group == "" {
@@ -64,18 +65,18 @@ func (c streamConn) Backlog(ctx context.Context, topic, group string) (driver.Ba
 
 // undelivered is how many entries of the stream are after the last that the group was given.
 func (c streamConn) undelivered(ctx context.Context, topic string, g *redis.XInfoGroup, s *redis.XInfoStream) (n int64, err error) {
-	known := g.Lag >= 0 && c.server.atLeast(7, 0) // else the server does not know: before Redis 7, or where entries were deleted
+	reliable := g.Lag >= 0 && c.server.atLeast(7, 0) // before Redis 7, or after deletions, the server has no lag
 	key := [2]string{topic, g.Name}
 	c.marks.mu.Lock()
-	last, marked := c.marks.of[key]
+	last, marked := c.marks.byGroup[key]
 	c.marks.mu.Unlock()
 	switch {
 	case s.Length == 0 || !before(g.LastDeliveredID, s.LastGeneratedID):
 	case before(g.LastDeliveredID, s.FirstEntry.ID):
 		n = s.Length
-	case known && s.Length == s.EntriesAdded: // nothing has ever gone
+	case reliable && s.Length == s.EntriesAdded: // nothing has ever gone
 		n = g.Lag
-	case known && marked && !before(last.id, s.FirstEntry.ID) && before(s.MaxDeletedEntryID, last.id):
+	case reliable && marked && !before(last.id, s.FirstEntry.ID) && before(s.MaxDeletedEntryID, last.id):
 		n = g.Lag - last.excess
 	default:
 		if n, err = c.count(ctx, topic, g.LastDeliveredID, s); err != nil {
@@ -84,16 +85,16 @@ func (c streamConn) undelivered(ctx context.Context, topic string, g *redis.XInf
 	}
 	c.marks.mu.Lock()
 	defer c.marks.mu.Unlock()
-	if known {
-		c.marks.of[key] = mark{g.LastDeliveredID, g.Lag - n}
+	if reliable {
+		c.marks.byGroup[key] = mark{g.LastDeliveredID, g.Lag - n}
 	} else {
-		delete(c.marks.of, key)
+		delete(c.marks.byGroup, key)
 	}
 	return n, nil
 }
 
-// pending is how many of the entries that the group was given and has not acknowledged are still in the stream: the server goes on to list those that were
-// trimmed or deleted. Listed is the first page. Before Redis 7 the server does not tell whether any was deleted.
+// pending counts the pending entries that are still in the stream, because the server also lists
+// removed ones. Listed is the first page. Before Redis 7 the server does not report deletions.
 func (c streamConn) pending(ctx context.Context, topic string, g *redis.XInfoGroup, s *redis.XInfoStream, listed []redis.XPendingExt) (n int64, err error) {
 	if s.Length == 0 {
 		return 0, nil
@@ -148,7 +149,8 @@ func (c streamConn) there(ctx context.Context, topic string, listed []redis.XPen
 	return n, nil
 }
 
-// count counts the entries of a stream after one, by reading it from both ends towards that one until the shorter way is done.
+// count counts the entries of a stream after one, by reading from both ends until the shorter way
+// is done.
 func (c streamConn) count(ctx context.Context, topic, after string, s *redis.XInfoStream) (int64, error) {
 	var ahead, behind int64
 	for from, to := "("+after, after; ; {

@@ -13,8 +13,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// block is how long a server lets a consumer wait before it answers that there is nothing: often enough to find out
-// that it is gone, and rarely enough to cost nothing.
+// block is the longest wait of a read at the server.
 const block = 2 * time.Second
 
 // streamConsumer is a member of a group, or a reader without one.
@@ -33,7 +32,7 @@ type streamConsumer struct {
 	stop     context.CancelFunc
 }
 
-// NewConsumer joins a group, which it creates together with the stream where they do not exist, or begins to read.
+// NewConsumer joins a group, and creates it and the stream if needed, or begins to read.
 func (c streamConn) NewConsumer(ctx context.Context, config driver.ConsumerConfig) (driver.Consumer, error) {
 	s := &streamConsumer{
 		intake: newIntake(config.Prefetch, config.Group != ""), client: c.client, config: config,
@@ -70,7 +69,7 @@ func (s *streamConsumer) join(ctx context.Context) error {
 	if s.config.Start == driver.StartEarliest {
 		return nil
 	}
-	// XREAD's own "$" would miss what comes between two reads.
+	// "$" of XREAD would miss entries between two reads.
 	info, err := s.client.XInfoStream(ctx, s.config.Topic).Result()
 	if err != nil {
 		if classify(err) == driver.NotFound {
@@ -90,12 +89,12 @@ func (s *streamConsumer) createGroup(ctx context.Context, from string) error {
 	return err
 }
 
-// Receive takes what has come.
+// Receive implements [driver.Consumer].
 func (s *streamConsumer) Receive(ctx context.Context, b driver.Batch) (int, error) {
 	return s.receive(ctx, b, s.ask)
 }
 
-// ask makes sure that the server has been asked for more, over a new connection if need be.
+// ask sends a request for more if there is none, over a new connection if needed.
 func (s *streamConsumer) ask(ctx context.Context) error {
 	s.mu.Lock()
 	orphaned := s.orphaned
@@ -123,7 +122,7 @@ func (s *streamConsumer) ask(ctx context.Context) error {
 	return s.read(w)
 }
 
-// more asks for more where the connection is good.
+// more asks for more if the connection is usable.
 func (s *streamConsumer) more() {
 	if w := s.in.current(); w != nil {
 		_ = s.read(w) // an error comes again with the next ask
@@ -200,7 +199,7 @@ func (x *reading) end(_ int, err error) {
 	x.finish(err)
 }
 
-// note remembers that there is no group.
+// note records that the group does not exist.
 func (s *streamConsumer) note(err error) {
 	if err == nil || !strings.HasPrefix(err.Error(), "NOGROUP") {
 		return
@@ -213,7 +212,7 @@ func (s *streamConsumer) note(err error) {
 // As lends the client library's client.
 func (s *streamConsumer) As(target any) bool { return s.in.conn.As(target) }
 
-// Close leaves the group; what is not settled is there for its other members at once.
+// Close leaves the group. Other members can take its unsettled messages at once.
 func (s *streamConsumer) Close(ctx context.Context) error {
 	if !s.shut() {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// The fields of an entry. Any other field, from a program of somebody else, comes as a header of its own name.
+// The fields of an entry. Other fields arrive as headers.
 const (
 	keyField     = "key"
 	bodyField    = "body"
@@ -61,7 +61,7 @@ func (x xadd) command(b []byte, m *driver.Message) []byte {
 	return appendBulk(b, m.Body)
 }
 
-// answer reads the entry's id, or none where there is no stream.
+// answer reads the entry's id; null means that the stream does not exist.
 func (xadd) answer(r reader, place *driver.Place) error {
 	var none bool
 	var err error
@@ -76,7 +76,8 @@ func (xadd) answer(r reader, place *driver.Place) error {
 	return err
 }
 
-// entryPlace is where a stream has an entry: its id, whose first part is when the server added it, in ms, unless whoever did so chose another.
+// entryPlace returns the place of an entry. The first part of an id is the server's time in ms,
+// unless the sender chose the id.
 func entryPlace(m *driver.Message) driver.Place {
 	d, ok := m.Token.(*delivery)
 	if !ok {
@@ -100,7 +101,8 @@ func positionOf(id []byte) driver.Position {
 	return driver.Position{Form: driver.Identifier, Number: first, Sub: second}
 }
 
-// entries reads an array of entries and gives each to f as soon as it is read. Entries that were deleted have no fields and are left out.
+// entries reads an array of entries and calls f for each. Deleted entries have no fields and are
+// left out.
 func (r reader) entries(stream string, f func(d *delivery)) error {
 	n, err := r.array()
 	for range max(n, 0) {

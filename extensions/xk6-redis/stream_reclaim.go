@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// What a consumer gives back when it closes it hands to a consumer of this name, as idle for longer than anything else
-// can be. It is the claim that moves an entry, and only if it is still so idle, so two consumers cannot both have it.
+// A consumer that closes assigns its messages to a consumer of this name, with a very long idle
+// time. A claim moves an entry only if it is still as idle, so no two consumers have it.
 const (
 	nobody   = "xk6-broker-nobody"
 	idleNow  = 1000 * time.Hour // how idle it is made
@@ -21,22 +21,24 @@ const page = 1000
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// pendingOf lists pending entries from an id on: those idle for so long, and of one consumer where it is named.
+// pendingOf lists pending entries from an id on, with a minimum idle time, of one consumer or of
+// all.
 func (s *streamConsumer) pendingOf(ctx context.Context, consumer string, idle time.Duration, from string) ([]redis.XPendingExt, error) {
 	return s.client.XPendingExt(ctx, &redis.XPendingExtArgs{
 		Stream: s.config.Topic, Group: s.config.Group, Idle: idle, Start: from, End: "+", Count: page, Consumer: consumer,
 	}).Result()
 }
 
-// reclaim takes over, every claimInterval, what other consumers gave back or have held for longer than minIdle.
+// reclaim takes over, every claimInterval, messages that other consumers gave back or have held for
+// longer than minIdle.
 func (s *streamConsumer) reclaim(ctx context.Context) {
 	interval, minIdle := s.config.Options.Duration("claimInterval"), s.config.Options.Duration("minIdle")
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
-	// Looking for what is idle costs the server as much as is pending, so it is done more rarely.
+	// Looking for idle entries costs the server as much as there are pending ones, so it is rarer.
 	rarely := max(1, int(minIdle/10/interval))
 	for n := 0; ; n++ {
-		// What goes wrong here goes wrong in Receive too, and is told there.
+		// An error here is also one of Receive, which returns it.
 		_ = s.look(ctx, n%rarely == 0, minIdle)
 		select {
 		case <-tick.C:
@@ -81,7 +83,7 @@ func (s *streamConsumer) takeOver(ctx context.Context, consumer string, idle tim
 	return nil
 }
 
-// absent leaves out what is with this consumer already.
+// absent returns the entries that are not with this consumer.
 func (s *streamConsumer) absent(found []redis.XPendingExt) (wanted []redis.XPendingExt) {
 	here := map[string]bool{}
 	for _, d := range s.here() {
@@ -95,8 +97,8 @@ func (s *streamConsumer) absent(found []redis.XPendingExt) (wanted []redis.XPend
 	return wanted
 }
 
-// claim makes entries those of this consumer if they are still so idle, and receives them: over a wire, for the client library keeps neither the order
-// of an entry's fields nor two of one name.
+// claim claims entries that are still as idle, and receives them. It uses a wire, because the
+// client library does not keep the order of fields, nor two of one name.
 func (s *streamConsumer) claim(ctx context.Context, wanted []redis.XPendingExt, idle time.Duration) (int, error) {
 	if len(wanted) == 0 {
 		return 0, nil
@@ -121,7 +123,7 @@ func (s *streamConsumer) claim(ctx context.Context, wanted []redis.XPendingExt, 
 	return n, nil
 }
 
-// recoverLost claims what the server had sent over a connection that broke before it came.
+// recoverLost claims the messages that the server sent over a broken connection.
 func (s *streamConsumer) recoverLost(ctx context.Context) error {
 	for from := "-"; ; {
 		found, err := s.pendingOf(ctx, s.me, 0, from)
@@ -135,7 +137,8 @@ func (s *streamConsumer) recoverLost(ctx context.Context) error {
 	}
 }
 
-// giveBack hands what is not settled to nobody and leaves the group. What was never received counts as not delivered.
+// giveBack assigns unsettled messages to the consumer xk6-broker-nobody and leaves the group.
+// Messages that were not received count as not delivered.
 func (s *streamConsumer) giveBack(ctx context.Context) error {
 	if err := s.recount(ctx); err != nil {
 		return err
@@ -160,7 +163,7 @@ func (s *streamConsumer) giveBack(ctx context.Context) error {
 	return s.client.XGroupDelConsumer(ctx, s.config.Topic, s.config.Group, s.me).Err()
 }
 
-// recount takes one delivery off what came and was never received.
+// recount subtracts one delivery of messages that were not received.
 func (s *streamConsumer) recount(ctx context.Context) error {
 	byAttempt := map[int32][]*delivery{}
 	for _, d := range s.Waiting() {

@@ -9,7 +9,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// Settle ends deliveries. Without a group the server knows of none, and there is nothing to be confirmed.
+// Settle implements [driver.Consumer]. Without a group there is nothing to confirm.
 func (s *streamConsumer) Settle(ctx context.Context, b driver.Batch, o driver.Outcome) error {
 	if o != driver.Ack && o != driver.Requeue && o != driver.Reject {
 		return errors.ErrUnsupported
@@ -103,7 +103,7 @@ func (s *streamConsumer) requeue(ctx context.Context, all []*delivery) error {
 	return nil
 }
 
-// appendClaim appends an XCLAIM of entries whatever they were doing.
+// appendClaim appends an XCLAIM of entries in any state.
 func appendClaim(b []byte, c driver.ConsumerConfig, consumer string, all []*delivery, options ...string) []byte {
 	b = appendArray(b, 5+len(all)+len(options))
 	for _, a := range []string{"XCLAIM", c.Topic, c.Group, consumer, "0"} {

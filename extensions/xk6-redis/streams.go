@@ -9,7 +9,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// protocol is that of Redis: whatever is none of its commands is an error.
+// protocol is that of Redis, which answers anything unknown with an error.
 var protocol = driver.Protocol{Name: "the protocol of Redis", Text: []string{"-"}}
 
 func init() {
@@ -19,7 +19,7 @@ func init() {
 	driver.Register(lists())
 }
 
-// maxBulk is the default of proto-max-bulk-len, in bytes. It holds where the server does not allow CONFIG GET.
+// maxBulk is the default of proto-max-bulk-len in bytes, if CONFIG GET is forbidden.
 const maxBulk = 512 << 20
 
 func streams() driver.Driver {
@@ -75,7 +75,7 @@ func openStreams(ctx context.Context, t driver.Target) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return streamConn{c, &marks{of: map[[2]string]mark{}}}, nil
+	return streamConn{c, &marks{byGroup: map[[2]string]mark{}}}, nil
 }
 
 // NewProducer returns a producer that appends to a stream.
@@ -100,7 +100,7 @@ func (c *conn) newProducer(ctx context.Context, config driver.ProducerConfig, p 
 
 var errNoFsync = errors.New("the option fsync=yes needs a server with WAITAOF (Redis 7.2) and an append-only file")
 
-// newBarrier is what the options wait and fsync ask for, or nil.
+// newBarrier returns the barrier for the options wait and fsync, or nil.
 func (c *conn) newBarrier(ctx context.Context, p driver.ProducerConfig) (*barrier, error) {
 	b := &barrier{replicas: p.Options.Int("wait"), timeout: p.Options.Duration("waitTimeout")}
 	fsync := p.Options.String("fsync")
@@ -121,7 +121,7 @@ func (c *conn) newBarrier(ctx context.Context, p driver.ProducerConfig) (*barrie
 			return nil, err
 		}
 	}
-	// Valkey says that it is Redis 7.2, whose WAITAOF it has.
+	// Valkey reports itself as Redis 7.2, and has its WAITAOF.
 	can := info["aof_enabled"] == "1" && parseVersion(info["redis_version"]).atLeast(7, 2)
 	if fsync == "yes" && !can {
 		return nil, errNoFsync

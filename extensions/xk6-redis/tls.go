@@ -12,7 +12,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// dialer is the target's own, and tells why a server hung up.
+// dialer is the target's own. Its errors have the reason for which a server hung up.
 func dialer(t driver.Target) (driver.Dial, error) {
 	dial, err := t.Dialer()
 	if err != nil {
@@ -27,8 +27,8 @@ func dialer(t driver.Target) (driver.Dial, error) {
 	}, nil
 }
 
-// alerting is a TLS connection whose failed writes tell why. In TLS 1.3 a server refuses a client's certificate after the
-// handshake: it sends an alert and closes, and a write then only knows that the connection was reset.
+// alerting is a TLS connection whose failed writes return the server's alert. In TLS 1.3 a server
+// refuses a client's certificate after the handshake, and a write only returns a reset.
 type alerting struct {
 	net.Conn
 	heard atomic.Bool // the server has sent something, so it has taken the certificate

@@ -2,7 +2,7 @@ package redis
 
 import "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 
-// The optional verbs of the three drivers. A signature that is not quite right would be a verb that is not there.
+// The optional interfaces, checked by the compiler.
 var (
 	_ driver.Admin      = streamConn{}
 	_ driver.Backlogger = streamConn{}

@@ -12,24 +12,19 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// exchange is some commands and what becomes of their replies.
+// exchange is some commands and the handling of their replies.
 type exchange interface {
 	// encode appends the commands, and returns how many replies they have. It takes no locks.
 	encode(b []byte) ([]byte, int)
 	// read reads the i-th reply. A [replyError] that it returns, and nil, leave the wire in use.
 	read(r reader, i int) error
-	// end tells that the i-th reply will not come, or of a message behind a [barrier] what the barrier's answer was.
+	// end reports that the i-th reply will not arrive, or the answer of the [barrier] of a message.
 	end(i int, err error)
 }
 
-// wire is one connection on which commands and replies flow in both directions at once. The commands that wait while
-// the socket is busy go out together, and nothing waits for more to come.
-//
-// The client library's own pipelines send a batch, wait for all its replies and only then send the next, so that a
-// message waits half a round trip on average before it is sent, and is confirmed no earlier than the last of its batch.
-// That would be measured as the broker's latency. Its automatic ones can send and receive at once (FullDuplex, experimental), but a
-// reply is only told to who waits for it, and WAIT goes over another connection, where it proves nothing of this one. Both are loops of
-// BenchmarkStreamPublish: "raw", which is the faster one, and "raw full duplex".
+// wire is one connection on which commands and replies flow in both directions at once. Waiting
+// commands go out together, and nothing waits for more. The library's pipelines wait for all
+// replies of a batch, which would be measured as the broker's latency; see BenchmarkStreamPublish.
 type wire struct {
 	net.Conn
 	in       reader
@@ -72,7 +67,7 @@ func newWire(c net.Conn, in reader, timeout time.Duration, b *barrier) *wire {
 	return w
 }
 
-// put hands over commands. Where it returns an error nothing was handed over, and x hears nothing.
+// put queues commands. After an error nothing is queued and x is not called.
 func (w *wire) put(x exchange) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -194,7 +189,7 @@ func (w *wire) markDrained() {
 	}
 }
 
-// await returns when there is something to read. A server may be silent for ever while no reply is due.
+// await returns when there is data to read. The wait is unlimited while no reply is due.
 func (w *wire) await() error {
 	for w.in.Buffered() == 0 {
 		_, err := w.in.Peek(1)
@@ -215,7 +210,7 @@ func (w *wire) silence() time.Duration {
 	return time.Duration(driver.Now() - max(w.heard, w.since))
 }
 
-// Read reads from the socket with the deadline that silence gives it. What is in the socket already is always read.
+// Read reads from the socket with the deadline of silence. Data that arrived is always read.
 func (w *wire) Read(b []byte) (int, error) {
 	const least = 50 * time.Millisecond
 	if err := w.SetReadDeadline(time.Now().Add(max(w.timeout-w.silence(), least))); err != nil {
@@ -228,7 +223,7 @@ func (w *wire) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// abort makes the wire useless; what is due fails with err.
+// abort breaks the wire; outstanding replies fail with err.
 func (w *wire) abort(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -93,13 +93,13 @@ func (s set) master() string { return s.Addresses["0"] }
 
 // brokers are all of the cluster, by name.
 func (a *admin) brokers(ctx context.Context) ([]set, error) {
-	var said struct {
+	var result struct {
 		Brokers map[string]set `json:"brokerAddrTable"`
 	}
-	if err := a.ask(ctx, clusterInfo, nil, &said); err != nil {
+	if err := a.ask(ctx, clusterInfo, nil, &result); err != nil {
 		return nil, err
 	}
-	return masters(said.Brokers), nil
+	return masters(result.Brokers), nil
 }
 
 func masters(all map[string]set) (some []set) {
@@ -112,43 +112,43 @@ func masters(all map[string]set) (some []set) {
 	return some
 }
 
-// version is what a broker says that it is; empty where it does not.
+// version returns the version of a broker; empty if it does not report one.
 func (a *admin) version(ctx context.Context, s set) string {
-	var said struct {
+	var result struct {
 		Table map[string]string `json:"table"`
 	}
 	_, body, err := a.broker.Call(ctx, s.master(), runtimeInfo, nil, nil)
-	if err != nil || remoting.Unmarshal(body, &said) != nil {
+	if err != nil || remoting.Unmarshal(body, &result) != nil {
 		return ""
 	}
-	return strings.ReplaceAll(strings.TrimPrefix(said.Table["brokerVersionDesc"], "V"), "_", ".")
+	return strings.ReplaceAll(strings.TrimPrefix(result.Table["brokerVersionDesc"], "V"), "_", ".")
 }
 
-// part is what one broker has of a topic.
+// part is one broker's part of a topic.
 type part struct {
 	set
 	queues int
 }
 
-// parts are where a topic is, by the name server.
+// parts returns the parts of a topic from the name server.
 func (a *admin) parts(ctx context.Context, topic string) ([]part, error) {
-	var said struct {
+	var result struct {
 		Brokers []set `json:"brokerDatas"`
 		Queues  []struct {
 			Broker string `json:"brokerName"`
 			Read   int    `json:"readQueueNums"`
 		} `json:"queueDatas"`
 	}
-	if err := a.ask(ctx, routeOfTopic, map[string]string{"topic": topic}, &said); err != nil {
+	if err := a.ask(ctx, routeOfTopic, map[string]string{"topic": topic}, &result); err != nil {
 		return nil, err
 	}
 	sets := map[string]set{}
-	for _, s := range said.Brokers {
+	for _, s := range result.Brokers {
 		sets[s.Name] = s
 	}
 	var all []part
 	for _, s := range masters(sets) {
-		for _, q := range said.Queues {
+		for _, q := range result.Queues {
 			if q.Broker == s.Name {
 				all = append(all, part{s, q.Read})
 			}

@@ -7,8 +7,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// Backlog is what is behind the group's position in each queue of the topic, and in that of what is to be delivered again. It is an
-// estimate unless the topic is one of FIFO messages: the position may be past what was delivered and not settled.
+// Backlog counts the messages behind the group's position in each queue and retry queue. It is an
+// estimate, except of FIFO topics, because the position may be past unsettled messages.
 func (c *conn) Backlog(ctx context.Context, topic, group string) (all driver.Backlog, err error) {
 	route, err := c.find(ctx, topic)
 	if err != nil {

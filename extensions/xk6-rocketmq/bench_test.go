@@ -128,6 +128,20 @@ func newIdleConsumer(ctx context.Context, c *conn, topic, group string) (*consum
 		return nil, err
 	}
 	r := c.newConsumer(driver.ConsumerConfig{Topic: topic, Group: group, Prefetch: 1, Start: driver.StartEarliest, Options: options})
-	r.room.Take(1)
-	return r, r.begin(ctx)
+	if r.route, err = c.find(ctx, topic); err != nil {
+		return nil, err
+	}
+	if err := c.join(ctx, topic, group, r.route.fifo(), driver.StartEarliest, options.Int("maxAttempts")); err != nil {
+		return nil, err
+	}
+	for _, b := range r.route.brokers {
+		s, err := c.servers.at(b.address)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := r.register(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
 }

@@ -2,8 +2,8 @@ package rocketmq
 
 import "unicode/utf16"
 
-// bucket is the queue, of so many, that a server chooses for a message group: the consistent hash of Guava, of the hash that Java has of a string.
-// Messages of groups that share a queue are kept in order by it, too.
+// bucket returns the queue that a server chooses for a message group: Guava's consistent hash of
+// Java's string hash.
 func bucket(group string, queues int) int {
 	var hash int32
 	for _, unit := range utf16.Encode([]rune(group)) {

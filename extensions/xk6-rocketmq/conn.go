@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -17,10 +16,10 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// port is that of a host that names none.
+// port is the default port.
 const port = "8081"
 
-// conn is what a test has of one cluster: connections to the servers that the topics need, and the way to the name servers.
+// conn has the connections to a cluster's servers, and the client of its name servers.
 type conn struct {
 	name      string // of this client, for the servers' tools
 	namespace string
@@ -52,7 +51,7 @@ func open(ctx context.Context, t driver.Target) (driver.Conn, error) {
 	return c, nil
 }
 
-// greet proves that a server answers, at one of the URL's hosts. That a topic is not there is an answer.
+// greet checks that a host of the URL answers. An answer that the topic does not exist is enough.
 func (c *conn) greet(ctx context.Context) error {
 	var failed error
 	for _, host := range c.servers.given {
@@ -65,20 +64,20 @@ func (c *conn) greet(ctx context.Context) error {
 			continue
 		}
 		c.servers.prefer(host)
-		c.info = driver.Info{Server: "Apache RocketMQ", Client: "rocketmq-clients" + clientVersion() + " (protocol)"}
+		c.info = driver.Info{Server: "Apache RocketMQ", Client: "rocketmq-clients" + driver.ModuleVersion("github.com/apache/rocketmq-clients/golang/v5") + " (protocol)"}
 		c.introduce(ctx)
 		return ctx.Err()
 	}
 	return failed
 }
 
-// explain names a server that speaks something else.
+// explain names a server of another protocol.
 func explain(ctx context.Context, err error, host string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	// gRPC closes its own side when the time is over in which a server was to say what it is, a moment before the context ends. A server that closes is
-	// an EOF or a reset.
+	// gRPC closes its own side when the time for the server's first frame is over, just before the
+	// context ends. A server that closes is an EOF or a reset.
 	if strings.Contains(err.Error(), net.ErrClosed.Error()) {
 		return context.DeadlineExceeded
 	}
@@ -93,7 +92,7 @@ func explain(ctx context.Context, err error, host string) error {
 	}
 }
 
-// introduce learns what the brokers are, where a name server tells.
+// introduce reads the brokers' versions, if there is a name server.
 func (c *conn) introduce(ctx context.Context) {
 	brokers, err := c.admin.brokers(ctx)
 	if err != nil || len(brokers) == 0 {
@@ -105,26 +104,12 @@ func (c *conn) introduce(ctx context.Context) {
 	}
 }
 
-// clientVersion is the version of the client library that this program was built with, after a space.
-func clientVersion() string {
-	build, _ := debug.ReadBuildInfo()
-	if build == nil {
-		return ""
-	}
-	for _, m := range build.Deps {
-		if m.Path == "github.com/apache/rocketmq-clients/golang/v5" {
-			return " " + m.Version
-		}
-	}
-	return ""
-}
-
 // resource names a topic or a group in the namespace.
 func (c *conn) resource(name string) *v2.Resource {
 	return &v2.Resource{ResourceNamespace: c.namespace, Name: name}
 }
 
-// Info is what the connection found when it opened.
+// Info describes the cluster as it was when the connection opened.
 func (c *conn) Info() driver.Info { return c.info }
 
 // As lends the *grpc.ClientConn to the server that answered first.

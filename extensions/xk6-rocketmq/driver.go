@@ -6,7 +6,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// maxMessageBytes is the largest body that a server takes unless its maxMessageSize is configured otherwise.
+// maxMessageBytes is the largest body by the server's default settings.
 const maxMessageBytes = 4 << 20
 
 var protocol = driver.Protocol{Name: "as a proxy of RocketMQ does"}

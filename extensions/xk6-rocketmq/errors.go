@@ -20,7 +20,7 @@ var (
 	errNoMaster = errors.New("no broker of the topic has a master")
 )
 
-// statusError is an answer that is no success.
+// statusError is an answer that is not a success.
 type statusError struct {
 	code v2.Code
 	text string
@@ -28,7 +28,7 @@ type statusError struct {
 
 func (e *statusError) Error() string { return fmt.Sprintf("%v (%d): %s", e.code, e.code, e.text) }
 
-// check makes an error of a status that is none of success.
+// check returns an error for a status that is not a success.
 func check(s *v2.Status) error {
 	if s.GetCode() == v2.Code_OK {
 		return nil
@@ -37,7 +37,7 @@ func check(s *v2.Status) error {
 	return &statusError{s.GetCode(), text}
 }
 
-// statuses are what the codes of answers mean, the three first digits where the code itself is not here.
+// statuses has the kinds of codes; other codes have the kind of their first three digits.
 var statuses = map[v2.Code]driver.Kind{
 	v2.Code_UNAUTHORIZED: driver.Denied, v2.Code_FORBIDDEN: driver.Denied, v2.Code_PAYMENT_REQUIRED: driver.Denied,
 	v2.Code_NOT_FOUND: driver.NotFound, v2.Code_TOPIC_NOT_FOUND: driver.NotFound, v2.Code_CONSUMER_GROUP_NOT_FOUND: driver.NotFound,
@@ -47,7 +47,7 @@ var statuses = map[v2.Code]driver.Kind{
 	v2.Code_NOT_IMPLEMENTED: driver.Unsupported, v2.Code_UNSUPPORTED: driver.Unsupported, v2.Code_VERSION_UNSUPPORTED: driver.Unsupported,
 }
 
-// calls are what gRPC's own codes mean.
+// calls has the kinds of gRPC's own codes.
 var calls = map[codes.Code]driver.Kind{
 	codes.Unavailable: driver.Disconnected, codes.DeadlineExceeded: driver.Timeout, codes.Canceled: driver.Canceled,
 	codes.Unauthenticated: driver.Denied, codes.PermissionDenied: driver.Denied, codes.ResourceExhausted: driver.Rejected,
@@ -64,7 +64,7 @@ const (
 	remoteGroupMissing  = 26
 )
 
-// remotes are what they mean.
+// remotes has the kinds of the remoting protocol's codes.
 var remotes = map[int]driver.Kind{
 	remoteSystemBusy: driver.Throttled, remoteNotSupported: driver.Unsupported, remoteNoPermission: driver.Denied,
 	remoteTopicMissing: driver.NotFound, remoteGroupMissing: driver.NotFound, remoteOffsetMissing: driver.NotFound,
@@ -107,7 +107,7 @@ func classify(err error) driver.Kind {
 // isNotFound reports whether something is not there.
 func isNotFound(err error) bool { return err != nil && classify(err) == driver.NotFound }
 
-// called gives an error of a gRPC call the form of the context that ended it, where that is what did.
+// called returns ctx's error if ctx ended the call, else err.
 func called(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()

@@ -9,7 +9,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-rocketmq/internal/remoting"
 )
 
-// orderError says that a group is not of the kind that the driver needs.
+// orderError reports a group of the wrong kind.
 type orderError struct {
 	group string
 	is    bool
@@ -19,7 +19,7 @@ func (e *orderError) Error() string {
 	return fmt.Sprintf("group %s is there with consumeMessageOrderly=%v, and messages of this topic need %v: a group of another name is made as they do", e.group, e.is, !e.is)
 }
 
-// join makes a group, in order or not, where it is not there, and gives it a position in each queue where it has none.
+// join creates a missing group and sets its missing positions.
 func (c *conn) join(ctx context.Context, topic, group string, orderly bool, start driver.Start, attempts int64) error {
 	parts, err := c.admin.parts(ctx, topic)
 	if err != nil {
@@ -38,15 +38,15 @@ func (c *conn) join(ctx context.Context, topic, group string, orderly bool, star
 	return nil
 }
 
-// ensureGroup makes a group of a broker. The server's own settings are left to it but for the order and the number of attempts.
+// ensureGroup creates a group at a broker. It sets the order and the number of attempts only.
 func (a *admin) ensureGroup(ctx context.Context, s set, group string, orderly bool, attempts int64) error {
-	var said struct {
+	var result struct {
 		Orderly bool `json:"consumeMessageOrderly"`
 	}
 	_, body, err := a.broker.Call(ctx, s.master(), getGroup, map[string]string{"group": group}, nil)
 	if err == nil {
-		if err = remoting.Unmarshal(body, &said); err == nil && said.Orderly != orderly {
-			err = &orderError{group, said.Orderly}
+		if err = remoting.Unmarshal(body, &result); err == nil && result.Orderly != orderly {
+			err = &orderError{group, result.Orderly}
 		}
 		return err
 	}
@@ -60,7 +60,7 @@ func (a *admin) ensureGroup(ctx context.Context, s set, group string, orderly bo
 	return err
 }
 
-// begin gives a group that has no position in a queue the one to begin at.
+// begin sets the position of a group in a queue without one.
 func (a *admin) begin(ctx context.Context, s set, topic, group string, queue int, start driver.Start) error {
 	at := position(topic, group, queue)
 	if _, err := a.offset(ctx, s, queryOffset, at); !isNotFound(err) {

@@ -23,17 +23,17 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// bornHost is this machine, as messages say where they are from.
+// bornHost is the name of this machine.
 var bornHost = sync.OnceValue(func() string { name, _ := os.Hostname(); return name })
 
-// Properties that stand for something else.
+// Properties with special meanings.
 const (
 	emptyBody     = "xk6-broker-empty"  // a body of no length, which the broker would not take
 	emptyHeader   = "xk6-broker-empty-" // the value, of no length, of the header whose name follows
 	groupProperty = "__SHARDINGKEY"     // the message group, which servers tell as a property, too
 )
 
-// encode gives a message the protocol's form. Properties of the message go before those of its producer.
+// encode converts a message to the protocol's form. Its properties override the producer's.
 func (p *producer) encode(m *driver.Message) (*v2.Message, error) {
 	system := &v2.SystemProperties{
 		MessageId: p.ids.next(), BodyEncoding: v2.Encoding_IDENTITY, BornTimestamp: timestamppb.Now(), BornHost: bornHost(),
@@ -73,7 +73,7 @@ func (p *producer) encode(m *driver.Message) (*v2.Message, error) {
 	return &v2.Message{Topic: p.resource, UserProperties: headers, SystemProperties: system, Body: body(m)}, nil
 }
 
-// chosen is a property of the message's, else the producer's.
+// chosen returns a property of the message, else of the producer.
 func chosen[T any](producer, message driver.Values, name string, get func(driver.Values, string) T) T {
 	if _, ok := message[name]; ok {
 		return get(message, name)
@@ -81,7 +81,7 @@ func chosen[T any](producer, message driver.Values, name string, get func(driver
 	return get(producer, name)
 }
 
-// body is what is sent in the place of a body of no length, which the broker would refuse.
+// body returns a placeholder for an empty body, which the broker would refuse.
 func body(m *driver.Message) []byte {
 	if len(m.Body) == 0 {
 		return []byte{0}
@@ -156,18 +156,18 @@ func decode(m *v2.Message, into *driver.Message) error {
 	return nil
 }
 
-// ids makes identifiers of messages, which the protocol wants from its clients: the version, who, and a number.
+// ids makes identifiers of messages: a version, a random number and a counter.
 type ids struct {
-	who  string
-	last atomic.Uint64
+	prefix string
+	last   atomic.Uint64
 }
 
 func newIDs() *ids {
-	var who [8]byte
-	for i, n := 0, rand.Uint64(); i < len(who); i, n = i+1, n>>8 { //gosec:disable G404 -- a name, no secret
-		who[i] = byte(n)
+	var prefix [8]byte
+	for i, n := 0, rand.Uint64(); i < len(prefix); i, n = i+1, n>>8 { //gosec:disable G404 -- a name, no secret
+		prefix[i] = byte(n)
 	}
-	return &ids{who: "01" + strings.ToUpper(hex.EncodeToString(who[:]))}
+	return &ids{prefix: "01" + strings.ToUpper(hex.EncodeToString(prefix[:]))}
 }
 
-func (s *ids) next() string { return fmt.Sprintf("%s%016X", s.who, s.last.Add(1)) }
+func (s *ids) next() string { return fmt.Sprintf("%s%016X", s.prefix, s.last.Add(1)) }

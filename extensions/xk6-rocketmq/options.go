@@ -6,7 +6,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// What the server's own settings allow, by their defaults.
+// Limits of the server's default settings.
 const (
 	leastPoll, mostPoll           = 100 * time.Millisecond, 20 * time.Second
 	leastInvisible, mostInvisible = 10 * time.Second, 12 * time.Hour
@@ -77,7 +77,8 @@ func consumeOptions() []driver.Option {
 	}
 }
 
-// messageTypes are the values of the option messageType. In capitals they are those of a topic's attribute message.type.
+// messageTypes are the values of the option messageType, and in capitals of the topic's attribute
+// message.type.
 var messageTypes = []string{"normal", "delay", "fifo", "mixed"}
 
 func topicOptions() []driver.Option {

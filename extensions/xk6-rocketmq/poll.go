@@ -14,29 +14,24 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// waiting has a call wait for a connection that is being made again, for as long as its time goes.
+// waiting makes a call wait for a connection until its context ends.
 var waiting = grpc.WaitForReady(true)
 
 func duration(d time.Duration) *durationpb.Duration { return durationpb.New(d) }
 
-// delivery is a message that came and is not settled.
-type delivery struct {
-	message driver.Message // until it is handed over
-	from    *server
-	id      string
-	handle  string // what settles it
-	place   driver.Place
-}
-
-// poll receives up to so many messages of what a broker has, and waits for the first.
-func (r *consumer) poll(ctx context.Context, s *server, known *presence, b home, most int) (some []*delivery, err error) {
-	within, cancel := context.WithTimeout(ctx, r.cfg.Options.Duration("pollTime")+r.conn.options.Duration("requestTimeout"))
+// poll receives up to most messages from a broker, and waits for the first.
+func (r *consumer) poll(
+	ctx context.Context, s *server, registered *presence, b home, most int,
+) (some []*delivery, err error) {
+	timeout := r.cfg.Options.Duration("pollTime") + r.conn.options.Duration("requestTimeout")
+	within, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if err := known.wait(within); err != nil {
+	if err := registered.wait(within); err != nil {
 		return nil, err
 	}
 	stream, err := s.ReceiveMessage(r.conn.servers.as(within, r.id), &v2.ReceiveMessageRequest{
-		Group: r.conn.resource(r.group), MessageQueue: b.queue, FilterExpression: r.filter(), BatchSize: int32(most), //gosec:disable G115 -- a count, far below the limit
+		Group: r.conn.resource(r.group), MessageQueue: b.queue, FilterExpression: r.filter(),
+		BatchSize:         int32(most), //gosec:disable G115 -- a count, far below the limit
 		InvisibleDuration: duration(r.cfg.Options.Duration("invisibleTime")),
 	}, waiting)
 	if err != nil {
@@ -66,28 +61,30 @@ func (r *consumer) poll(ctx context.Context, s *server, known *presence, b home,
 	}
 }
 
-// arrived gives what came the driver's form.
+// arrived converts a message to the driver's form.
 func (r *consumer) arrived(m *v2.Message, s *server, b home, received int64) (*delivery, error) {
 	system := m.GetSystemProperties()
-	d := &delivery{from: s, id: system.GetMessageId(), handle: system.GetReceiptHandle()}
-	d.message = driver.Message{
-		Topic: r.cfg.Topic, Received: received, Attempt: max(1, system.GetDeliveryAttempt()), Partition: r.route.partition(b.name, system.GetQueueId()),
+	d := &delivery{Handle: handle{from: s, id: system.GetMessageId(), receipt: system.GetReceiptHandle()}}
+	d.Message = driver.Message{
+		Topic: r.cfg.Topic, Received: received, Attempt: max(1, system.GetDeliveryAttempt()),
+		Partition: r.route.partition(b.name, system.GetQueueId()),
 	}
-	if err := decode(m, &d.message); err != nil {
-		return nil, fmt.Errorf("message %s: %w", d.id, err)
+	if err := decode(m, &d.Message); err != nil {
+		return nil, fmt.Errorf("message %s: %w", d.Handle.id, err)
 	}
-	d.place = driver.Place{Partition: d.message.Partition, Timestamp: system.GetStoreTimestamp().AsTime().UnixNano()}
-	if d.message.Attempt == 1 { // of others the broker tells where it keeps what is to be delivered again
-		d.place.Position = driver.At(uint64(system.GetQueueOffset())) //gosec:disable G115 -- a position is not negative
+	stored := system.GetStoreTimestamp().AsTime().UnixNano()
+	d.Handle.place = driver.Place{Partition: d.Message.Partition, Timestamp: stored}
+	if d.Message.Attempt == 1 { // a redelivery has the position of its copy
+		d.Handle.place.Position = driver.At(uint64(system.GetQueueOffset())) //gosec:disable G115 -- a position is not negative
 	}
 	return d, nil
 }
 
-// place is where the broker had a message when it came.
+// place returns where the broker stored a message.
 func place(m *driver.Message) driver.Place {
 	d, ok := m.Token.(*delivery)
 	if !ok {
 		return driver.Place{}
 	}
-	return d.place
+	return d.Handle.place
 }

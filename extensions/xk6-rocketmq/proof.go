@@ -9,8 +9,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// Proof implements [driver.Prover]: brokers tell by the remoting protocol how they flush to disk, and for which copies they wait. What holds is the
-// least of all brokers of the topic.
+// Proof implements [driver.Prover]. It reads the brokers' settings for flushing and copies, and
+// returns the least of all brokers of the topic.
 func (c *conn) Proof(ctx context.Context, p driver.ProducerConfig, _ *driver.TopicSpec) driver.Proof {
 	unknown := driver.Proof{Confirm: driver.Accepted, How: "by a broker whose settings cannot be asked for"}
 	parts, err := c.admin.parts(ctx, p.Topic)
@@ -30,7 +30,7 @@ func (c *conn) Proof(ctx context.Context, p driver.ProducerConfig, _ *driver.Top
 	return least
 }
 
-// proofOf is what a broker with so many copies proves: only a master that is synchronous, by its role or for so many copies in sync, waits for them.
+// proofOf returns the proof of a broker. Only a synchronous master waits for copies.
 func proofOf(settings map[string]string, copies int) driver.Proof {
 	role, flush := settings["brokerRole"], settings["flushDiskType"]
 	waits, err := strconv.Atoi(settings["inSyncReplicas"])

@@ -11,7 +11,7 @@ import (
 	v2 "github.com/apache/rocketmq-clients/golang/v5/protocol/v2"
 )
 
-// route is where a topic is: its queues in the order of their brokers' names and their numbers, which makes them the topic's partitions.
+// route has the queues of a topic, sorted by broker and number. A queue's place is its partition.
 type route struct {
 	queues  []*v2.MessageQueue
 	brokers []home // each broker once
@@ -24,7 +24,7 @@ type home struct {
 	queue   *v2.MessageQueue // any of its queues: a server receives of all that a broker has
 }
 
-// ask asks a server where a topic is.
+// ask asks a server for the route of a topic.
 func (c *conn) ask(ctx context.Context, host, topic string) (*route, error) {
 	s, err := c.servers.at(host)
 	if err != nil {
@@ -73,7 +73,7 @@ func (r *route) fifo() bool {
 	return slices.Equal(r.queues[0].GetAcceptMessageTypes(), []v2.MessageType{v2.MessageType_FIFO})
 }
 
-// partition is the number of a broker's queue among all of the topic; 0 of one that was not there when the route was asked for.
+// partition returns the partition of a broker's queue; 0 for a queue that is not in the route.
 func (r *route) partition(broker string, queue int32) int32 {
 	for i, q := range r.queues {
 		if q.GetId() == queue && q.GetBroker().GetName() == broker {
@@ -83,7 +83,7 @@ func (r *route) partition(broker string, queue int32) int32 {
 	return 0
 }
 
-// find asks where a topic is, one of the URL's hosts after the other. A topic that was just made may not be known yet to the server that is asked.
+// find asks the hosts of the URL in turn. A new topic may not be on all servers yet.
 func (c *conn) find(ctx context.Context, topic string) (r *route, err error) {
 	within, cancel := context.WithTimeout(ctx, c.options.Duration("requestTimeout"))
 	defer cancel()
@@ -102,7 +102,7 @@ func (c *conn) find(ctx context.Context, topic string) (r *route, err error) {
 	return nil, err
 }
 
-// await waits until servers know of a topic, as they do some time after it was made.
+// await waits until the servers have a new topic.
 func (c *conn) await(ctx context.Context, topic string) (*route, error) {
 	for {
 		r, err := c.find(ctx, topic)

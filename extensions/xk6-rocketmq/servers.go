@@ -99,7 +99,7 @@ func bounded(dial driver.Dial, limit time.Duration) driver.Dial {
 	}
 }
 
-// at gives the server of an address; with the option endpoints=url always the one that answered first.
+// at returns the server of an address. With endpoints=url it is the one that answered first.
 func (s *servers) at(address string) (*server, error) {
 	if host := s.preferred.Load(); s.only && host != nil {
 		address = *host
@@ -149,10 +149,10 @@ func (s *servers) close() {
 	clear(s.open)
 }
 
-// signature is who asks, for as long as a second lasts.
+// signature is a signature, which is valid for a second.
 type signature struct{ second, authorization string }
 
-// as adds to a call's context who makes it: a client by its name, and the user.
+// as adds the client's name and the user to a call's context.
 func (s *servers) as(ctx context.Context, client string) context.Context {
 	second := time.Now().UTC().Format("20060102T150405Z")
 	pairs := []string{

@@ -16,7 +16,7 @@ import (
 // heartbeat is how often a server is told that a consumer lives, as its own clients do.
 const heartbeat = 10 * time.Second
 
-// register makes a consumer known to a server, by a stream that stays open, and keeps it known.
+// register makes a consumer registered to a server, by a stream that stays open, and keeps it registered.
 func (r *consumer) register(ctx context.Context, s *server) (*presence, error) {
 	within, cancel := context.WithTimeout(ctx, r.conn.options.Duration("requestTimeout"))
 	defer cancel()
@@ -24,12 +24,12 @@ func (r *consumer) register(ctx context.Context, s *server) (*presence, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := newPresence()
+	registered := newPresence()
 	r.running.Go(func() {
 		for {
-			known.set(true)
+			registered.set(true)
 			r.stay(one, s)
-			known.set(false)
+			registered.set(false)
 			again, ok := redial.Until(r.life, func(ctx context.Context) (*session, error) {
 				within, cancel := context.WithTimeout(ctx, r.conn.options.Duration("requestTimeout"))
 				defer cancel()
@@ -41,50 +41,50 @@ func (r *consumer) register(ctx context.Context, s *server) (*presence, error) {
 			one = again
 		}
 	})
-	return known, nil
+	return registered, nil
 }
 
-// presence is whether a server knows a consumer; it does not take the requests of one that it does not.
+// presence is whether a consumer is registered at a server, which refuses other requests.
 type presence struct {
-	mu    sync.Mutex
-	yes   bool
-	known chan struct{} // closed where it does
+	mu         sync.Mutex
+	yes        bool
+	registered chan struct{} // closed where it does
 }
 
-func newPresence() *presence { return &presence{known: make(chan struct{})} }
+func newPresence() *presence { return &presence{registered: make(chan struct{})} }
 
 func (p *presence) set(yes bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case yes && !p.yes:
-		close(p.known)
+		close(p.registered)
 	case !yes && p.yes:
-		p.known = make(chan struct{})
+		p.registered = make(chan struct{})
 	}
 	p.yes = yes
 }
 
-// wait waits until the server knows the consumer.
+// wait waits until the consumer is registered.
 func (p *presence) wait(ctx context.Context) error {
 	p.mu.Lock()
-	known := p.known
+	registered := p.registered
 	p.mu.Unlock()
 	select {
-	case <-known:
+	case <-registered:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// session is a stream by which a server knows a consumer.
+// session is the stream by which a consumer is registered.
 type session struct {
 	v2.MessagingService_TelemetryClient
 	end context.CancelFunc
 }
 
-// introduce opens a stream, says who the consumer is, and waits for the answer.
+// introduce opens a stream, sends the settings, and waits for the answer.
 func (r *consumer) introduce(ctx context.Context, s *server) (*session, error) {
 	life, end := context.WithCancel(r.life)
 	stop := context.AfterFunc(ctx, end)
@@ -134,7 +134,8 @@ func (r *consumer) alive() *v2.HeartbeatRequest {
 	return &v2.HeartbeatRequest{Group: r.conn.resource(r.group), ClientType: v2.ClientType_SIMPLE_CONSUMER}
 }
 
-// stay tells the server that the consumer lives, until the stream breaks, the server has forgotten the consumer, or the consumer closes.
+// stay sends heartbeats until the stream breaks, the server loses the consumer, or the consumer
+// closes.
 func (r *consumer) stay(one *session, s *server) {
 	broken := make(chan struct{})
 	r.running.Go(func() {

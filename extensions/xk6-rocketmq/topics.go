@@ -12,7 +12,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-rocketmq/internal/remoting"
 )
 
-// CreateTopic makes a topic whose partitions are spread over all brokers. One that is there stays as it is.
+// CreateTopic creates a topic with partitions spread over all brokers. An existing one is not
+// changed.
 func (c *conn) CreateTopic(ctx context.Context, s driver.TopicSpec) error {
 	if _, err := c.admin.parts(ctx, s.Name); !isNotFound(err) {
 		return err
@@ -61,28 +62,28 @@ func (c *conn) DescribeTopic(ctx context.Context, topic string) (info driver.Top
 	if err != nil {
 		return info, fmt.Errorf("topic %s: %w", topic, err)
 	}
-	if known := strings.ToLower(kind); slices.Contains(messageTypes, known) {
-		info.Options = driver.Values{"messageType": known}
+	if name := strings.ToLower(kind); slices.Contains(messageTypes, name) {
+		info.Options = driver.Values{"messageType": name}
 	}
 	return info, nil
 }
 
-// messageType is what messages a topic takes; NORMAL where its attributes do not say.
+// messageType returns the type of a topic; NORMAL by default.
 func (a *admin) messageType(ctx context.Context, s set, topic string) (string, error) {
-	var said struct {
+	var result struct {
 		Attributes map[string]string `json:"attributes"`
 	}
 	_, body, err := a.broker.Call(ctx, s.master(), getTopic, map[string]string{"topic": topic}, nil)
 	if err == nil {
-		err = remoting.Unmarshal(body, &said)
+		err = remoting.Unmarshal(body, &result)
 	}
-	if kind := said.Attributes["message.type"]; kind != "" {
+	if kind := result.Attributes["message.type"]; kind != "" {
 		return kind, err
 	}
 	return "NORMAL", err
 }
 
-// DeleteTopic deletes a topic, with the groups that consume nothing else.
+// DeleteTopic deletes a topic, and the groups that consume nothing else.
 func (c *conn) DeleteTopic(ctx context.Context, topic string) error {
 	parts, err := c.admin.parts(ctx, topic)
 	if err != nil {
@@ -135,12 +136,12 @@ func (a *admin) list(ctx context.Context, s set, code int, field, value, name st
 	if err != nil {
 		return nil, err
 	}
-	said := map[string]any{}
-	if err := remoting.Unmarshal(body, &said); err != nil {
+	result := map[string]any{}
+	if err := remoting.Unmarshal(body, &result); err != nil {
 		return nil, err
 	}
 	var names []string
-	all, _ := said[name].([]any)
+	all, _ := result[name].([]any)
 	for _, one := range all {
 		if s, ok := one.(string); ok {
 			names = append(names, s)

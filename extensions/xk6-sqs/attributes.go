@@ -11,7 +11,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// The types of attributes. One cannot be empty, so that such a value has a type of its own, and something in its place.
+// The types of attributes. The service has no empty values, so these have a type and a placeholder.
 var (
 	textType   = aws.String("String")
 	binaryType = aws.String("Binary")

@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// maxBytes is what a message may have, and all messages of a request together: bodies and attributes.
+// maxBytes is the largest size of a message, and of a request, with bodies and attributes.
 const maxBytes = 1 << 20
 
-// A body that the service would not take, as it is empty or no text, goes in base64, and an attribute says so.
+// A body that is empty or not text is sent as base64, with an attribute.
 const (
 	encodingAttribute = "Content-Transfer-Encoding"
 	base64Encoding    = "base64"
@@ -26,7 +26,7 @@ func encodeBody(body []byte) (encoded string, isBase64 bool) {
 	return base64.StdEncoding.EncodeToString(body), true
 }
 
-// decodeBody is false where it is no base64, as others may say that it is.
+// decodeBody returns false if the body is not base64.
 func decodeBody(encoded string) ([]byte, bool) {
 	text := bytes.TrimRight([]byte(encoded), "=")
 	body := make([]byte, base64.RawStdEncoding.DecodedLen(len(text)))

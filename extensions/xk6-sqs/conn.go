@@ -3,8 +3,6 @@ package sqs
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -13,10 +11,10 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// idleConnections is how many the client keeps that is for what is not measured, and that is lent.
+// idleConnections is the number of connections of the client for administration, which is lent.
 const idleConnections = 8
 
-// conn is one account of one region, or one server. Its own client is for what is not measured.
+// conn is one account and region, or one server, with a client for administration.
 type conn struct {
 	kind     kind
 	endpoint *endpoint
@@ -37,7 +35,8 @@ func open(ctx context.Context, t driver.Target, k kind) (driver.Conn, error) {
 	return c, nil
 }
 
-// greet proves that the service answers, and takes who asks for whom he says he is. That he may not list queues is an answer.
+// greet checks that the service answers and accepts the credentials. A refusal to list queues is an
+// answer.
 func (c *conn) greet(ctx context.Context, timeout time.Duration) error {
 	within, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -56,7 +55,7 @@ func (c *conn) within(ctx context.Context) (context.Context, context.CancelFunc)
 	return context.WithTimeout(ctx, c.timeout)
 }
 
-// Proof is what the endpoint tells: of its own service AWS says how it stores messages, of another server nobody does.
+// Proof returns AWS's own description of its storage, or for another server Accepted.
 func (c *conn) Proof(context.Context, driver.ProducerConfig, *driver.TopicSpec) driver.Proof {
 	if c.endpoint.amazon {
 		return driver.Proof{Confirm: driver.Replicated, How: "Amazon SQS, which keeps several copies and does not tell how many"}
@@ -64,33 +63,19 @@ func (c *conn) Proof(context.Context, driver.ProducerConfig, *driver.TopicSpec) 
 	return driver.Proof{Confirm: driver.Accepted, How: "a server that speaks SQS, which does not tell what it keeps, and where"}
 }
 
-// Info tells what the connection is to.
+// Info describes the server.
 func (c *conn) Info() driver.Info {
 	server := "SQS at " + c.endpoint.String()
 	if c.endpoint.amazon {
 		server = "Amazon SQS, " + c.endpoint.config.Region
 	}
-	return driver.Info{Server: server, Client: "aws-sdk-go-v2/service/sqs" + clientVersion()}
-}
-
-// clientVersion is that of the library in this program, after a space; empty where the program does not know.
-func clientVersion() string {
-	build, _ := debug.ReadBuildInfo()
-	if build == nil {
-		return ""
-	}
-	for _, m := range build.Deps {
-		if m.Path == "github.com/aws/aws-sdk-go-v2/service/sqs" {
-			return " " + strings.TrimPrefix(m.Version, "v")
-		}
-	}
-	return ""
+	return driver.Info{Server: server, Client: "aws-sdk-go-v2/service/sqs" + driver.ModuleVersion("github.com/aws/aws-sdk-go-v2/service/sqs")}
 }
 
 // As lends the client library's client.
 func (c *conn) As(target any) bool { return driver.As(target, c.Client) }
 
-// Close closes the connections for what is not measured.
+// Close closes the connections for administration.
 func (c *conn) Close(context.Context) error {
 	c.hangUp()
 	return nil

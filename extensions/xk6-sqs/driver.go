@@ -42,7 +42,7 @@ func init() {
 	})
 }
 
-// kind tells the drivers of this package apart, by the queues that they are for.
+// kind is the kind of queues of a driver.
 type kind uint8
 
 const (

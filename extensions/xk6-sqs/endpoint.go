@@ -17,7 +17,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// endpoint is where requests go, and who sends them.
+// endpoint is the server and the settings of its clients.
 type endpoint struct {
 	config aws.Config
 	base   string // the server's URL; empty where the region decides, or AWS's environment
@@ -32,7 +32,8 @@ var amazons = regexp.MustCompile(`(?i)\.(amazonaws\.com(\.cn)?|api\.aws|api\.ama
 var errRegion = &driver.OptionError{Name: "region", Err: errors.New(
 	"there is none, nor in the environment (AWS_REGION) or AWS's configuration files; it should be one such as eu-central-1")}
 
-// newEndpoint takes what the URL and its options do not say from where AWS's own programs do: environment, files, the machine's role.
+// newEndpoint reads settings that the URL does not set as AWS's own programs do: environment,
+// files, the machine's role.
 func newEndpoint(ctx context.Context, t driver.Target) (*endpoint, error) {
 	secure, err := t.TLS()
 	if err != nil {
@@ -82,8 +83,8 @@ type client struct {
 	transport *http.Transport
 }
 
-// client makes one that keeps as many connections as requests may be under way. Nothing is tried again by it: a send whose answer was lost would be
-// there twice, and an error would be a latency.
+// client returns a client with as many connections as concurrent requests. It does not retry: a
+// send whose answer was lost would be stored twice.
 func (e *endpoint) client(requests int) *client {
 	t := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: requests, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 10 * time.Second,
@@ -106,10 +107,10 @@ func (e *endpoint) client(requests int) *client {
 
 func (c *client) hangUp() { c.transport.CloseIdleConnections() }
 
-// named tells errors about credentials from all others.
+// named marks errors about credentials.
 type named struct{ aws.CredentialsProvider }
 
-// credentialsError is that there are none to sign a request with.
+// credentialsError reports that there are no credentials to sign with.
 type credentialsError struct{ err error }
 
 func (e *credentialsError) Error() string {
@@ -118,7 +119,7 @@ func (e *credentialsError) Error() string {
 
 func (e *credentialsError) Unwrap() error { return e.err }
 
-// Retrieve gives the credentials.
+// Retrieve returns the credentials.
 func (n named) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	c, err := n.CredentialsProvider.Retrieve(ctx)
 	if err != nil && ctx.Err() == nil {

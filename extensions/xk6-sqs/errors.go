@@ -10,17 +10,18 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-var errNoAnswer = errors.New("the service's answer says nothing of this message")
+var errNoAnswer = errors.New("the service's answer does not mention this message")
 
 // entryError is the service's refusal of one message of a batch.
 type entryError struct{ code, message string }
 
 func (e *entryError) Error() string { return e.code + ": " + e.message }
 
-// ErrorCode is the service's name for it.
+// ErrorCode returns the service's name for the error.
 func (e *entryError) ErrorCode() string { return e.code }
 
-// kinds are what the service's codes mean, by a part of them: AWS has several names for the same, with the service's in front of some.
+// kinds has the kinds of the service's codes, by a part of them, because AWS has several names for
+// the same error.
 var kinds = []struct {
 	part string
 	kind driver.Kind
@@ -71,20 +72,20 @@ func classify(err error) driver.Kind {
 	return driver.Unknown
 }
 
-// forbidden reports whether the service knows who asks, and does not let him do this.
+// forbidden reports whether the service authenticated the user and refuses the action.
 func forbidden(err error) bool {
 	var answer smithy.APIError
 	return errors.As(err, &answer) && strings.Contains(answer.ErrorCode(), "AccessDenied")
 }
 
-// stranger says of the first request's error that it is no answer of SQS, where that is so.
+// stranger returns a [driver.ProtocolError] if the first answer is not one of SQS, else err.
 func stranger(err error) error {
 	var answer smithy.APIError
-	known := errors.As(err, &answer) && answer.ErrorCode() != "UnknownError"
+	ours := errors.As(err, &answer) && answer.ErrorCode() != "UnknownError"
 	switch {
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return &driver.ProtocolError{Protocol: "TLS", Err: err}
-	case !known && (answer != nil || errors.As(err, new(*smithy.DeserializationError))):
+	case !ours && (answer != nil || errors.As(err, new(*smithy.DeserializationError))):
 		return &driver.ProtocolError{Protocol: protocol.Name, Err: err}
 	}
 	return err

@@ -12,31 +12,27 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// told are the attributes that the service is asked for.
-var told = []types.MessageSystemAttributeName{
-	types.MessageSystemAttributeNameApproximateReceiveCount, types.MessageSystemAttributeNameSentTimestamp, types.MessageSystemAttributeNameMessageGroupId,
+// attributes are the attributes that the service is asked for.
+var attributes = []types.MessageSystemAttributeName{
+	types.MessageSystemAttributeNameApproximateReceiveCount,
+	types.MessageSystemAttributeNameSentTimestamp,
+	types.MessageSystemAttributeNameMessageGroupId,
 }
 
-// fetch is one long poll, for [inbox.Inbox.Poll]. Its context ends none that is under way.
-func (r *consumer) fetch(ctx context.Context, most int) ([]*delivery, error) {
-	most, err := r.ahead.Reserve(ctx, most, most)
-	if err != nil {
-		return nil, err
-	}
-	all, err := r.poll(most)
-	r.ahead.Give(most - len(all))
-	return all, err
-}
-
-func (r *consumer) poll(most int) ([]*delivery, error) {
-	within, cancel := context.WithTimeout(r.work, r.wait+r.conn.timeout)
+// fetch is one long poll.
+func (r *consumer) fetch(_ context.Context, most int) ([]*delivery, error) {
+	within, cancel := context.WithTimeout(r.Fetching(), r.wait+r.conn.timeout)
 	defer cancel()
 	out, err := r.client.ReceiveMessage(within, &sqs.ReceiveMessageInput{
-		QueueUrl: &r.url, MaxNumberOfMessages: int32(most), WaitTimeSeconds: int32(r.wait / time.Second), VisibilityTimeout: int32(r.visibility / time.Second), //gosec:disable G115 -- the option has limits
-		MessageAttributeNames: []string{"All"}, MessageSystemAttributeNames: told,
+		QueueUrl:                    &r.url,
+		MaxNumberOfMessages:         int32(most), //gosec:disable G115 -- the option has limits
+		WaitTimeSeconds:             int32(r.wait / time.Second),
+		VisibilityTimeout:           int32(r.visibility / time.Second),
+		MessageAttributeNames:       []string{"All"},
+		MessageSystemAttributeNames: attributes,
 	})
 	if err != nil {
-		return nil, r.conn.reason(r.work, within, err)
+		return nil, r.conn.reason(r.Fetching(), within, err)
 	}
 	now := driver.Now()
 	all := make([]*delivery, len(out.Messages))
@@ -47,23 +43,24 @@ func (r *consumer) poll(most int) ([]*delivery, error) {
 }
 
 func (r *consumer) delivery(m *types.Message, now int64) *delivery {
-	d := &delivery{handle: m.ReceiptHandle}
-	d.message = driver.Message{Topic: r.topic, Received: now}
-	count, _ := strconv.ParseInt(m.Attributes[string(types.MessageSystemAttributeNameApproximateReceiveCount)], 10, 32)
-	d.message.Attempt = int32(count)
-	d.sent, _ = strconv.ParseInt(m.Attributes[string(types.MessageSystemAttributeNameSentTimestamp)], 10, 64)
-	if group := m.Attributes[string(types.MessageSystemAttributeNameMessageGroupId)]; r.groups != nil {
-		d.message.Key, d.message.Partition = keyOf(group), r.groups.number(group)
+	d := &delivery{Handle: handle{receipt: m.ReceiptHandle}, Message: driver.Message{Topic: r.topic, Received: now}}
+	system := func(name types.MessageSystemAttributeName) string { return m.Attributes[string(name)] }
+	count, _ := strconv.ParseInt(system(types.MessageSystemAttributeNameApproximateReceiveCount), 10, 32)
+	d.Message.Attempt = int32(count)
+	d.Handle.sent, _ = strconv.ParseInt(system(types.MessageSystemAttributeNameSentTimestamp), 10, 64)
+	if r.groups != nil {
+		group := system(types.MessageSystemAttributeNameMessageGroupId)
+		d.Message.Key, d.Message.Partition = keyOf(group), r.groups.number(group)
 	}
 	body, decoded := aws.ToString(m.Body), false
 	if aws.ToString(m.MessageAttributes[encodingAttribute].StringValue) == base64Encoding {
-		if d.message.Body, decoded = decodeBody(body); decoded {
+		if d.Message.Body, decoded = decodeBody(body); decoded {
 			delete(m.MessageAttributes, encodingAttribute)
 		}
 	}
 	if !decoded {
-		d.message.Body = []byte(body)
+		d.Message.Body = []byte(body)
 	}
-	d.message.Headers = decodeAttributes(m.MessageAttributes)
+	d.Message.Headers = decodeAttributes(m.MessageAttributes)
 	return d
 }

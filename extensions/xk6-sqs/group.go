@@ -8,13 +8,14 @@ import (
 	"sync"
 )
 
-// maxGroup is how long the name of a message group may be.
+// maxGroup is the longest name of a message group.
 const maxGroup = 128
 
-// keyless is what the names of groups begin with that stand for no key. No key's does.
+// keyless begins the names of the groups of messages without a key. No key's group begins with it.
 const keyless = "%-"
 
-// groupOf is the message group of a key. What the service takes in no name, such as a space, and the % are written as %20 and %25.
+// groupOf returns the message group of a key. Characters that names cannot have, and %, are written
+// as in URLs, such as %20 and %25.
 func groupOf(key []byte) (string, error) {
 	var name strings.Builder
 	for _, c := range key {
@@ -30,17 +31,18 @@ func groupOf(key []byte) (string, error) {
 	return name.String(), nil
 }
 
-// groupError is that a key makes no name of a group.
+// groupError reports a key that is too long for the name of a group.
 type groupError struct{ length int }
 
 func (e *groupError) Error() string {
 	return fmt.Sprintf("the key is %d characters long as the name of a message group, which may have %d", e.length, maxGroup)
 }
 
-// ErrorCode is the service's name for it.
+// ErrorCode returns the service's name for the error.
 func (*groupError) ErrorCode() string { return "InvalidParameterValue" }
 
-// keyOf is the key of a message group; nil where it stands for none. A name that others gave and that is no such writing is its own key.
+// keyOf returns the key of a message group; nil if there is none. A name that is not written as in
+// URLs, which another program gave, is the key.
 func keyOf(group string) []byte {
 	if group == "" || strings.HasPrefix(group, keyless) {
 		return nil
@@ -51,34 +53,34 @@ func keyOf(group string) []byte {
 	return []byte(group)
 }
 
-// spread gives the groups of messages without a key, in turn.
+// spread returns the groups of messages without a key, in turn.
 type spread struct {
-	mu   sync.Mutex
-	next int64
-	of   int64
+	mu     sync.Mutex
+	next   int64
+	groups int64
 }
 
 func (s *spread) group() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.next
-	s.next = (n + 1) % s.of
+	s.next = (n + 1) % s.groups
 	return keyless + strconv.FormatInt(n, 10)
 }
 
-// numbering numbers message groups in the order in which they are met.
+// numbering numbers message groups in the order of their first messages.
 type numbering struct {
-	mu    sync.Mutex
-	known map[string]int32
+	mu      sync.Mutex
+	numbers map[string]int32
 }
 
 func (n *numbering) number(group string) int32 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	number, ok := n.known[group]
+	number, ok := n.numbers[group]
 	if !ok {
-		number = int32(len(n.known)) //gosec:disable G115 -- a count, far below the limit
-		n.known[group] = number
+		number = int32(len(n.numbers)) //gosec:disable G115 -- a count, far below the limit
+		n.numbers[group] = number
 	}
 	return number
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"hash/maphash"
 	"strconv"
-	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
@@ -12,31 +11,27 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/outbox"
 )
 
-// outgoing is a message that is not done.
-type outgoing struct {
-	entry types.SendMessageBatchRequestEntry
-	size  int // bytes, of the body and the attributes
-	done  driver.Done
-	i     int
+// message is an entry of a request.
+type message struct {
+	types.SendMessageBatchRequestEntry
+	size int // bytes, of the body and the attributes
 }
 
-// producer sends by as many goroutines as it may have requests under way, each of which takes up to ten of the messages that wait. Of a standard queue all
-// take from one outbox; of a FIFO queue each has its own, to which a message group keeps, as two requests under way may overtake each other.
+type outgoing = outbox.Item[message]
+
+// producer sends several requests at a time, each with up to ten of the messages that wait. Requests
+// may overtake each other, so in a FIFO queue each message group has one request at a time.
 type producer struct {
 	conn   *conn
 	url    string
 	client *client
 	config driver.ProducerConfig
-	marks  *marks // of a FIFO queue
-	outs   []*outbox.Outbox[outgoing]
+	marks  *marks                     // of a FIFO queue
+	outs   []*outbox.Workers[message] // one, or of a FIFO queue one for each request
 	seed   maphash.Seed
-
-	life    context.Context // ends when Close gives up waiting
-	stop    context.CancelCauseFunc
-	sending sync.WaitGroup
 }
 
-// NewProducer fails where the queue does not exist.
+// NewProducer fails if the queue does not exist.
 func (c *conn) NewProducer(ctx context.Context, config driver.ProducerConfig) (driver.Producer, error) {
 	url, err := c.queue(ctx, config.Topic)
 	if err != nil {
@@ -48,85 +43,43 @@ func (c *conn) NewProducer(ctx context.Context, config driver.ProducerConfig) (d
 	if c.kind == fifo {
 		outs, p.marks = requests, newMarks(config.Options.Int("messageGroups"))
 	}
-	p.life, p.stop = context.WithCancelCause(context.Background())
+	size := func(m message) int { return m.size }
 	for range outs {
-		p.outs = append(p.outs, outbox.New(func(o outgoing) int { return o.size }))
-	}
-	for i := range requests {
-		p.sending.Go(func() { p.run(p.outs[i%outs]) })
+		p.outs = append(p.outs, outbox.Start(requests/outs, maxEntries, maxBytes, size, p.send))
 	}
 	return p, nil
 }
 
-// Send hands the batch to the goroutines that send.
+// Send queues the batch.
 func (p *producer) Send(_ context.Context, b driver.Batch, done driver.Done) {
 	if len(p.outs) == 1 {
-		add := make([]outgoing, 0, len(b))
-		for i := range b {
-			if o, ok := p.outgoing(&b[i], done, i); ok {
-				add = append(add, o)
-			}
-		}
-		put(p.outs[0], add...)
+		p.outs[0].Send(b, done, p.encode)
 		return
 	}
 	for i := range b {
-		if o, ok := p.outgoing(&b[i], done, i); ok {
-			put(p.outs[maphash.String(p.seed, *o.entry.MessageGroupId)%uint64(len(p.outs))], o)
+		m, err := p.encode(&b[i])
+		if err != nil {
+			done(i, err)
+			continue
 		}
+		out := p.outs[maphash.String(p.seed, *m.MessageGroupId)%uint64(len(p.outs))]
+		out.Put(outgoing{Message: m, Index: i, Report: done})
 	}
 }
 
-// put fails the messages of a producer that is closed.
-func put(out *outbox.Outbox[outgoing], all ...outgoing) {
-	if len(all) == 0 || out.Put(len(all), func(i int) outgoing { return all[i] }) {
-		return
-	}
-	for _, o := range all {
-		o.done(o.i, driver.ErrClosed)
-	}
-}
-
-// outgoing is false of a message that cannot be sent, which is told.
-func (p *producer) outgoing(m *driver.Message, done driver.Done, i int) (outgoing, bool) {
-	o := outgoing{done: done, i: i}
-	err := p.encode(m, &o)
-	if err != nil {
-		done(i, err)
-	}
-	return o, err == nil
-}
-
-// run sends what comes to an outbox, until that is closed and empty.
-func (p *producer) run(out *outbox.Outbox[outgoing]) {
-	var all []outgoing
-	for {
-		if all = out.Next(all, maxEntries, maxBytes); len(all) == 0 {
-			return
-		}
-		for i := range all {
-			all[i].entry.Id = ids[i]
-		}
-		p.send(all)
-	}
-}
-
-// Close waits for what was sent. What remains when ctx ends fails with its error.
+// Close waits for the messages sent. The rest fails with ctx's error when ctx ends.
 func (p *producer) Close(ctx context.Context) error {
 	for _, out := range p.outs {
-		out.Close()
+		out.Close(ctx)
 	}
-	defer context.AfterFunc(ctx, func() { p.stop(ctx.Err()) })()
-	p.sending.Wait()
-	p.stop(driver.ErrClosed)
 	p.client.hangUp()
 	return nil
 }
 
-// maxEntries is how many messages a request may have.
+// maxEntries is the largest number of messages of a request.
 const maxEntries = 10
 
-// ids name the entries of a request.
+// ids are the names of the entries of a request.
 var ids = func() (all [maxEntries]*string) {
 	for i := range all {
 		id := strconv.Itoa(i)

@@ -16,39 +16,39 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// largeError is that a message has more bytes than the service takes.
+// largeError reports a message that is larger than the service accepts.
 type largeError struct{ size int }
 
 func (e *largeError) Error() string {
-	return fmt.Sprintf("the message has %d bytes as it is sent, with its attributes, and may have %d", e.size, maxBytes)
+	return fmt.Sprintf("the message has %d bytes with its attributes, more than %d", e.size, maxBytes)
 }
 
-// ErrorCode is the service's name for it.
+// ErrorCode returns the service's name for the error.
 func (*largeError) ErrorCode() string { return "BatchRequestTooLong" }
 
-// encode makes an entry of a message.
-func (p *producer) encode(m *driver.Message, o *outgoing) error {
+// encode returns the entry of a message.
+func (p *producer) encode(m *driver.Message) (o message, err error) {
 	body, isBase64 := encodeBody(m.Body)
 	attributes, size, err := encodeAttributes(m.Headers, isBase64)
 	if err != nil {
-		return err
+		return o, err
 	}
 	if o.size = size + len(body); o.size > maxBytes {
-		return &largeError{o.size}
+		return o, &largeError{o.size}
 	}
-	o.entry = types.SendMessageBatchRequestEntry{MessageBody: aws.String(body), MessageAttributes: attributes}
+	o.MessageBody, o.MessageAttributes = aws.String(body), attributes
 	if p.marks != nil {
-		return p.marks.mark(m, &o.entry)
+		return o, p.marks.mark(m, &o.SendMessageBatchRequestEntry)
 	}
 	delay, ok := m.Properties["delay"].(time.Duration)
 	if !ok {
 		delay = p.config.Options.Duration("delay")
 	}
-	o.entry.DelaySeconds = int32(delay / time.Second) //gosec:disable G115 -- the option has limits
-	return nil
+	o.DelaySeconds = int32(delay / time.Second) //gosec:disable G115 -- the option has limits
+	return o, nil
 }
 
-// marks gives the messages of a FIFO queue their groups and deduplication ids.
+// marks sets the groups and deduplication ids of the messages of a FIFO queue.
 type marks struct {
 	spread spread
 	unique string // begins the ids of this producer
@@ -56,7 +56,7 @@ type marks struct {
 }
 
 func newMarks(groups int64) *marks {
-	return &marks{spread: spread{of: groups}, unique: rand.Text() + "-"}
+	return &marks{spread: spread{groups: groups}, unique: rand.Text() + "-"}
 }
 
 func (k *marks) mark(m *driver.Message, e *types.SendMessageBatchRequestEntry) error {
@@ -72,53 +72,53 @@ func (k *marks) mark(m *driver.Message, e *types.SendMessageBatchRequestEntry) e
 	return nil
 }
 
-// send sends a request and tells each message its own fate.
-func (p *producer) send(all []outgoing) {
+// send sends a request. Each message has its own result.
+func (p *producer) send(life context.Context, all []outgoing) {
 	entries := make([]types.SendMessageBatchRequestEntry, len(all))
 	for i := range all {
-		entries[i] = all[i].entry
+		entries[i] = all[i].Message.SendMessageBatchRequestEntry
+		entries[i].Id = ids[i]
 	}
-	ctx, cancel := p.conn.within(p.life)
+	errs := make([]error, len(all))
+	ctx, cancel := p.conn.within(life)
 	defer cancel()
 	out, err := p.client.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: &p.url, Entries: entries})
-	if err != nil {
-		err = p.conn.reason(p.life, ctx, err)
-		for _, o := range all {
-			o.done(o.i, err)
-		}
-		return
+	if err == nil {
+		err = errNoAnswer
+	} else {
+		err = p.conn.reason(life, ctx, err)
+		out = &sqs.SendMessageBatchOutput{}
 	}
-	var fates [maxEntries]error
-	for i := range all {
-		fates[i] = errNoAnswer
+	for i := range errs {
+		errs[i] = err
 	}
 	for i := range out.Successful {
 		if n, ok := entry(out.Successful[i].Id, len(all)); ok {
-			fates[n] = nil
+			errs[n] = nil
 		}
 	}
-	refused(out.Failed, fates[:len(all)])
-	for i, o := range all {
-		o.done(o.i, fates[i])
+	refused(out.Failed, errs)
+	for i, item := range all {
+		item.Done(errs[i])
 	}
 }
 
-// entry is which of so many an answer is about.
-func entry(id *string, of int) (n int, ok bool) {
+// entry returns the index of the entry that an answer is about.
+func entry(id *string, entries int) (n int, ok bool) {
 	n, err := strconv.Atoi(aws.ToString(id))
-	return n, err == nil && n >= 0 && n < of
+	return n, err == nil && n >= 0 && n < entries
 }
 
-// refused notes the errors of entries.
-func refused(failed []types.BatchResultErrorEntry, fates []error) {
+// refused sets the errors of refused entries.
+func refused(failed []types.BatchResultErrorEntry, errs []error) {
 	for _, f := range failed {
-		if n, ok := entry(f.Id, len(fates)); ok {
-			fates[n] = &entryError{aws.ToString(f.Code), aws.ToString(f.Message)}
+		if n, ok := entry(f.Id, len(errs)); ok {
+			errs[n] = &entryError{aws.ToString(f.Code), aws.ToString(f.Message)}
 		}
 	}
 }
 
-// reason is why a request failed: by the end of what life stands for, or by the option timeout, or as the client says.
+// reason returns the cause of the end of life, or that the option timeout has passed, or else err.
 func (c *conn) reason(life, within context.Context, err error) error {
 	switch {
 	case life.Err() != nil:

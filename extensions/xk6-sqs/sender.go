@@ -7,9 +7,9 @@ import (
 	"net/http"
 )
 
-// sender sends requests whose bodies are its own. The client library closes those that it makes as soon as the answer's head is there; a goroutine of
-// package http that has yet to look whether there is more of one takes that for a failure to write, and closes the connection under the answer: messages
-// that were on their way would be nobody's until their visibility time-out is over.
+// sender sends copies of the requests' bodies. The client library closes its bodies when an answer
+// begins; package http may then fail to write, close the connection, and lose the messages in the
+// answer until their visibility timeout.
 type sender struct{ http.Client }
 
 // Do sends a request.

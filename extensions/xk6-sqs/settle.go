@@ -16,109 +16,76 @@ import (
 
 var errSettled = &entryError{"ReceiptHandleIsInvalid", "the delivery is settled already"}
 
-// Settle ends deliveries, up to ten by each request. Each has a fate of its own.
+// Settle settles up to ten messages with each request. Each message has its own result.
 func (r *consumer) Settle(ctx context.Context, b driver.Batch, o driver.Outcome) error {
-	switch {
-	case r.leaving.Load():
-		return driver.ErrClosed
-	case o == driver.Reject:
-		return fmt.Errorf("reject: a queue has no such thing; what is delivered too often goes to its dead-letter queue: %w", errors.ErrUnsupported)
+	if o == driver.Reject {
+		return fmt.Errorf("reject: a queue has only its own redrive policy: %w", errors.ErrUnsupported)
 	}
-	mine := r.claim(b)
-	fates := r.end(ctx, mine, o, r.hold)
-	r.release(mine, fates)
-	for range len(b) - len(mine) {
-		fates = append(fates, errSettled)
-	}
-	return driver.JoinSettled(fates...)
+	return r.Consumer.Settle(b, func(all []*delivery) []error { return r.end(ctx, all, o, r.delay) })
 }
 
-// claim takes those deliveries of a batch that are held: nobody else settles them meanwhile.
-func (r *consumer) claim(b driver.Batch) []*delivery {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	all := make([]*delivery, 0, len(b))
-	for i := range b {
-		d, _ := b[i].Token.(*delivery)
-		if _, taken := r.settling[d]; !taken && r.held.Has(d) {
-			r.settling[d] = struct{}{}
-			all = append(all, d)
-		}
+// end settles, with as many requests under way as the consumer may have, and returns the error of
+// each message.
+func (r *consumer) end(ctx context.Context, all []*delivery, o driver.Outcome, delay time.Duration) []error {
+	errs := make([]error, len(all))
+	if len(all) <= maxEntries {
+		r.request(ctx, all, errs, o, delay)
+		return errs
 	}
-	return all
-}
-
-// release has deliveries take no room any more. Those that could not be settled may be settled again, and are given back when the consumer closes.
-func (r *consumer) release(all []*delivery, fates []error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i, d := range all {
-		delete(r.settling, d)
-		if fates[i] != nil {
-			r.held.Doubted(d)
-		} else {
-			r.held.Settled(d)
-		}
-	}
-}
-
-// end settles, with as many requests under way as the consumer may have, and gives the fate of each.
-func (r *consumer) end(ctx context.Context, all []*delivery, o driver.Outcome, hold time.Duration) []error {
-	fates := make([]error, len(all))
 	var running sync.WaitGroup
 	turns := make(chan struct{}, r.requests)
-	for from := 0; from < len(all); from += maxEntries {
-		to := min(from+maxEntries, len(all))
-		request := func() { r.request(ctx, all[from:to], fates[from:to], o, hold) }
-		if len(all) <= maxEntries {
-			request()
-			break
-		}
+	for begin := 0; begin < len(all); begin += maxEntries {
+		end := min(begin+maxEntries, len(all))
 		turns <- struct{}{}
 		running.Go(func() {
 			defer func() { <-turns }()
-			request()
+			r.request(ctx, all[begin:end], errs[begin:end], o, delay)
 		})
 	}
 	running.Wait()
-	return fates
+	return errs
 }
 
 // request settles up to ten deliveries.
-func (r *consumer) request(ctx context.Context, all []*delivery, fates []error, o driver.Outcome, hold time.Duration) {
+func (r *consumer) request(ctx context.Context, all []*delivery, errs []error, o driver.Outcome, delay time.Duration) {
+	if len(all) == 0 {
+		return
+	}
 	within, cancel := r.conn.within(ctx)
 	defer cancel()
-	for i := range fates {
-		fates[i] = errNoAnswer
+	for i := range errs {
+		errs[i] = errNoAnswer
 	}
 	var done []*string
 	var failed []types.BatchResultErrorEntry
 	var err error
 	if o == driver.Requeue {
-		done, failed, err = r.show(within, all, int32(hold/time.Second)) //gosec:disable G115 -- the option has limits
+		done, failed, err = r.show(within, all, int32(delay/time.Second)) //gosec:disable G115 -- the option has limits
 	} else {
 		done, failed, err = r.remove(within, all)
 	}
 	if err != nil {
 		err = r.conn.reason(ctx, within, err)
-		for i := range fates {
-			fates[i] = err
+		for i := range errs {
+			errs[i] = err
 		}
 		return
 	}
 	for _, id := range done {
 		if n, ok := entry(id, len(all)); ok {
-			fates[n] = nil
+			errs[n] = nil
 		}
 	}
-	refused(failed, fates)
+	refused(failed, errs)
 }
 
 // remove deletes messages.
-func (r *consumer) remove(ctx context.Context, all []*delivery) (done []*string, failed []types.BatchResultErrorEntry, err error) {
+func (r *consumer) remove(
+	ctx context.Context, all []*delivery,
+) (done []*string, failed []types.BatchResultErrorEntry, err error) {
 	entries := make([]types.DeleteMessageBatchRequestEntry, len(all))
 	for i, d := range all {
-		entries[i] = types.DeleteMessageBatchRequestEntry{Id: ids[i], ReceiptHandle: d.handle}
+		entries[i] = types.DeleteMessageBatchRequestEntry{Id: ids[i], ReceiptHandle: d.Handle.receipt}
 	}
 	out, err := r.client.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: aws.String(r.url), Entries: entries})
 	if err != nil {
@@ -130,13 +97,19 @@ func (r *consumer) remove(ctx context.Context, all []*delivery) (done []*string,
 	return done, out.Failed, nil
 }
 
-// show lets messages be delivered again, after so many seconds.
-func (r *consumer) show(ctx context.Context, all []*delivery, seconds int32) (done []*string, failed []types.BatchResultErrorEntry, err error) {
+// show makes messages visible after so many seconds.
+func (r *consumer) show(
+	ctx context.Context, all []*delivery, seconds int32,
+) (done []*string, failed []types.BatchResultErrorEntry, err error) {
 	entries := make([]types.ChangeMessageVisibilityBatchRequestEntry, len(all))
 	for i, d := range all {
-		entries[i] = types.ChangeMessageVisibilityBatchRequestEntry{Id: ids[i], ReceiptHandle: d.handle, VisibilityTimeout: seconds}
+		entries[i] = types.ChangeMessageVisibilityBatchRequestEntry{
+			Id: ids[i], ReceiptHandle: d.Handle.receipt, VisibilityTimeout: seconds,
+		}
 	}
-	out, err := r.client.ChangeMessageVisibilityBatch(ctx, &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: aws.String(r.url), Entries: entries})
+	out, err := r.client.ChangeMessageVisibilityBatch(ctx, &sqs.ChangeMessageVisibilityBatchInput{
+		QueueUrl: aws.String(r.url), Entries: entries,
+	})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -146,17 +119,9 @@ func (r *consumer) show(ctx context.Context, all []*delivery, seconds int32) (do
 	return done, out.Failed, nil
 }
 
-// giveBack requeues what is not settled when the consumer closes. What the service does not know any more is another's.
-func (r *consumer) giveBack(ctx context.Context) error {
-	all := r.in.Waiting()
-	r.mu.Lock()
-	for _, d := range r.held.Clear() {
-		if _, taken := r.settling[d]; !taken {
-			all = append(all, d)
-		}
-	}
-	r.mu.Unlock()
-	r.in.Clear()
+// giveBack requeues messages when the consumer closes. A message that the service does not have for
+// this consumer is not an error.
+func (r *consumer) giveBack(ctx context.Context, all []*delivery) error {
 	for _, err := range r.end(ctx, all, driver.Requeue, 0) {
 		if err != nil && !errors.As(err, new(*entryError)) {
 			return err

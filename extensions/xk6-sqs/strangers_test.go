@@ -129,7 +129,7 @@ func TestOddAnswers(t *testing.T) {
 		_, _ = io.WriteString(w, `{"QueueUrl":"http://127.0.0.1/q"}`)
 	})
 	errs := send(t, dial(t, url, map[string]any{"inFlight": 1}).produce(t, "q"), "a", "b", "c")
-	if errs[0] != nil || errs[1] == nil || !strings.Contains(errs[1].Error(), "says nothing") || kindOf(t, errs[2]) != driver.Rejected {
+	if errs[0] != nil || errs[1] == nil || !strings.Contains(errs[1].Error(), "does not mention") || kindOf(t, errs[2]) != driver.Rejected {
 		t.Errorf("%v", errs)
 	}
 }

@@ -41,7 +41,7 @@ func FuzzGroup(f *testing.F) {
 
 // TestGroupsOfNoKey are none that a key could have, and none that another program gave is lost.
 func TestGroupsOfNoKey(t *testing.T) {
-	s := spread{of: 2}
+	s := spread{groups: 2}
 	if a, b, c := s.group(), s.group(), s.group(); a == b || a != c || keyOf(a) != nil {
 		t.Errorf("groups %q, %q, %q", a, b, c)
 	}

@@ -27,7 +27,8 @@ func (e *differenceError) Error() string {
 // ErrorCode is the service's name for it.
 func (e *differenceError) ErrorCode() string { return "QueueNameExists" }
 
-// CreateTopic creates the queue, and its dead-letter queue where one is asked for. A queue that exists must have what is asked for.
+// CreateTopic creates the queue and its dead-letter queue. An existing queue must have the same
+// attributes.
 func (c *conn) CreateTopic(ctx context.Context, s driver.TopicSpec) error {
 	name, err := c.queueName(s.Name)
 	if err != nil {
@@ -40,7 +41,7 @@ func (c *conn) CreateTopic(ctx context.Context, s driver.TopicSpec) error {
 	return c.create(ctx, name, want)
 }
 
-// attributes are those that the options ask for.
+// attributes returns the attributes for the options.
 func (c *conn) attributes(ctx context.Context, o driver.Values) (map[string]string, error) {
 	want := map[string]string{}
 	for name, value := range o.Map("attributes") {
@@ -65,7 +66,7 @@ func (c *conn) attributes(ctx context.Context, o driver.Values) (map[string]stri
 	return want, nil
 }
 
-// redrive is the policy by which messages go to a dead-letter queue, which it creates where there is none.
+// redrive returns the policy for a dead-letter queue, and creates that if it does not exist.
 func (c *conn) redrive(ctx context.Context, dead string, most int64) (string, error) {
 	name, err := c.queueName(dead)
 	if err != nil {
@@ -90,7 +91,7 @@ func (c *conn) redrive(ctx context.Context, dead string, most int64) (string, er
 	return string(policy), err
 }
 
-// create compares first: a service that knows the name may say that something differs, and not what.
+// create compares first, because the service reports a difference without its name.
 func (c *conn) create(ctx context.Context, name string, want map[string]string) error {
 	url, err := c.queue(ctx, name)
 	if err != nil && classify(err) != driver.NotFound {
@@ -110,7 +111,7 @@ func (c *conn) create(ctx context.Context, name string, want map[string]string) 
 	return err
 }
 
-// compare is an error where a queue that exists has not what is asked for.
+// compare returns an error if an existing queue has other attributes.
 func (c *conn) compare(ctx context.Context, name, url string, want map[string]string) error {
 	if len(want) == 0 {
 		return nil
@@ -171,7 +172,7 @@ func (c *conn) PurgeTopic(ctx context.Context, topic string) error {
 	return err
 }
 
-// Backlog is what the service estimates.
+// Backlog returns the service's estimate.
 func (c *conn) Backlog(ctx context.Context, topic, group string) (driver.Backlog, error) {
 	if group != "" {
 		return driver.Backlog{}, errGroups

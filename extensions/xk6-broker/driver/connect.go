@@ -9,17 +9,20 @@ import (
 	"time"
 )
 
-// ConnectOptions are the options of every driver that connects over a network: connectTimeout,
+// ConnectOptions returns the options of every driver that connects over a network: connectTimeout,
 // user, password and TLS.
 func ConnectOptions() []Option {
 	return append([]Option{
-		{Name: "connectTimeout", Scope: OnConnect, Type: Duration, Default: "10s", Min: int64(time.Millisecond), Doc: "How long connecting to a server may take, until it has answered."},
+		{
+			Name: "connectTimeout", Scope: OnConnect, Type: Duration, Default: "10s", Min: int64(time.Millisecond),
+			Doc: "How long connecting to a server may take, until it has answered.",
+		},
 		{Name: "user", Scope: OnConnect, Doc: "The user, instead of the URL's."},
 		{Name: "password", Scope: OnConnect, Secret: true, Doc: "The user's password, instead of the URL's."},
 	}, tlsOptions()...)
 }
 
-// Login is the user and the password; empty where there is none.
+// Login returns the user and the password; empty if there is none.
 func (t Target) Login() (user, password string) {
 	user, password = t.Options.String("user"), t.Options.String("password")
 	if t.URL.User != nil {
@@ -29,25 +32,40 @@ func (t Target) Login() (user, password string) {
 	return user, password
 }
 
-// Addresses are the hosts, each with its port: the one given here where the URL names none. A host
-// that is empty is this machine.
+// Addresses returns the hosts, each with its port or the given one. An empty host is this machine.
 func (t Target) Addresses(port string) []string {
 	all := make([]string, len(t.Hosts))
 	for i, host := range t.Hosts {
-		if _, p, err := net.SplitHostPort(host); err == nil && p != "" {
-			all[i] = host
-		} else {
-			all[i] = net.JoinHostPort(cmp.Or(strings.Trim(strings.TrimSuffix(host, ":"), "[]"), "127.0.0.1"), port)
+		all[i] = host
+		if _, _, err := net.SplitHostPort(host); err != nil {
+			all[i] = net.JoinHostPort(cmp.Or(strings.Trim(host, "[]"), "127.0.0.1"), port)
 		}
 	}
 	return all
 }
 
-// Dial opens a connection, for as long as ctx lives and no longer than connectTimeout; with TLS the
-// handshake is over when it returns.
+// Network is how connections are opened. The zero value is the machine's own network.
+type Network struct {
+	// Dial resolves an address and opens a connection without TLS. Nil is [net.Dialer]'s.
+	Dial Dial
+	// TLS has client certificates, InsecureSkipVerify, versions and cipher suites for targets that
+	// use TLS and do not set them.
+	TLS *tls.Config
+}
+
+// Dial opens a connection before ctx ends. With TLS the handshake is included.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Dialer is what connects to the servers as the options say.
+// Plain opens connections without TLS. A driver dials with it or with [Target.Dialer], unless
+// [Driver.OwnDialer].
+func (t Target) Plain() Dial {
+	if t.Network.Dial != nil {
+		return t.Network.Dial
+	}
+	return (&net.Dialer{}).DialContext
+}
+
+// Dialer returns a Dial with the TLS of the options, limited to connectTimeout.
 func (t Target) Dialer() (Dial, error) {
 	dial := t.Plain()
 	secure, err := t.TLS()
@@ -55,27 +73,25 @@ func (t Target) Dialer() (Dial, error) {
 		return nil, err
 	}
 	if secure != nil {
-		dial = over(dial, secure)
+		dial = withTLS(dial, secure)
 	}
-	within := t.Options.Duration("connectTimeout")
+	timeout := t.Options.Duration("connectTimeout")
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		ctx, cancel := context.WithTimeout(ctx, within)
+		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		return dial(ctx, network, address)
 	}, nil
 }
 
-// over opens connections with TLS by one that opens them without. The server's name is the
-// address's where the configuration has none.
-func over(plain Dial, config *tls.Config) Dial {
+// withTLS adds TLS to a Dial. The server's name is the address's if config has none.
+func withTLS(plain Dial, config *tls.Config) Dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		stream, err := plain(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
-		own := config
+		own := config.Clone()
 		if own.ServerName == "" {
-			own = own.Clone()
 			if own.ServerName, _, err = net.SplitHostPort(address); err != nil {
 				own.ServerName = address
 			}

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 func target(t *testing.T, url string, given map[string]any) Target {
@@ -45,7 +44,7 @@ func TestWhoLogsIn(t *testing.T) {
 }
 
 func TestHostsHavePorts(t *testing.T) {
-	got := target(t, "sample://a,b:1,[::1],[::1]:2,c:", nil).Addresses("9")
+	got := target(t, "sample://a,b:1,[::1],[::1]:2,c", nil).Addresses("9")
 	if want := []string{"a:9", "b:1", "[::1]:9", "[::1]:2", "c:9"}; !slices.Equal(got, want) {
 		t.Error(got)
 	}
@@ -108,7 +107,7 @@ func TestOneSideSpeaksTLS(t *testing.T) {
 		*Address
 		want string
 	}{
-		{at(secure.Listener, ""), `it speaks TLS and hangs up on who does not, so set option "tls"`},
+		{at(secure.Listener, ""), `it requires TLS, so set option "tls"`},
 		{at(plain, "?tls=true"), "the server does not speak TLS at this port"},
 		{at(plain, ""), "what is INFO"},
 		{at(secure.Listener, "?tls=true"), "certificate"},
@@ -119,68 +118,52 @@ func TestOneSideSpeaksTLS(t *testing.T) {
 	}
 }
 
-// A client and a server that wait for one another's first word are told apart from a server that is slow, by what the server says when it is asked.
-func TestWhoSaysNothingIsAsked(t *testing.T) {
+// opening fails as a driver's Open does.
+func opening(t *testing.T, url string, p Protocol, failure error) error {
+	t.Helper()
+	a, err := ParseURL(url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := *a.Driver
+	d.Protocol = p
+	d.Open = func(context.Context, Target) (Conn, error) { return nil, failure }
+	a.Driver = &d
+	_, err = a.Open(t.Context(), "")
+	return err
+}
+
+// A client and a server that wait for each other's first word end with a timeout. The server is told
+// from a slow one by its answer to a probe.
+func TestOpen_Timeout_ForeignServerIsNamed(t *testing.T) {
 	t.Parallel()
 	web := httptest.NewServer(nil)
 	defer web.Close()
-	opened := func(p Protocol, limit time.Duration) error {
-		a, err := ParseURL("sample://"+web.Listener.Addr().String(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		d := *a.Driver
-		d.Protocol = p
-		d.Open = func(ctx context.Context, _ Target) (Conn, error) {
-			<-ctx.Done()
-			return nil, ctx.Err()
-		}
-		a.Driver = &d
-		ctx, cancel := context.WithTimeout(t.Context(), limit)
-		defer cancel()
-		_, err = a.Open(ctx, "")
-		return err
-	}
-	err := opened(Protocol{Name: "the protocol of samples"}, 5*time.Minute)
+	url := "sample://" + web.Listener.Addr().String()
+	err := opening(t, url, Protocol{Name: "the protocol of samples"}, context.DeadlineExceeded)
 	if e := (*Error)(nil); !errors.As(err, &e) || e.Kind != Unsupported ||
-		!strings.Contains(err.Error(), `the server does not speak the protocol of samples at this port: it says "HTTP/1.1 400 Bad Request"`) {
+		!strings.Contains(err.Error(), `the server does not speak the protocol of samples at this port: it answers "HTTP/1.1 400 Bad Request"`) {
 		t.Error(err)
 	}
-	err = opened(Protocol{Name: "HTTP", Text: []string{"HTTP/"}}, 3*soon)
+	err = opening(t, url, Protocol{Name: "HTTP", Text: []string{"HTTP/"}}, context.DeadlineExceeded)
 	if e := (*Error)(nil); !errors.As(err, &e) || e.Kind != Timeout {
 		t.Errorf("a server of its own: %v", err)
 	}
 }
 
-// A server that accepts and stays silent is asked after opening failed, but not beyond connectTimeout, and not at all where an option is wrong.
-func TestOpen_SilentServer_EndsWithConnectTimeout(t *testing.T) {
+// A server that accepts and stays silent is probed for a short time only.
+func TestOpen_SilentServer_KeepsError(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = silent.Close() }() // the kernel accepts
-	opened := func(url string, failure error) error {
-		a, err := ParseURL(url, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		d := *a.Driver
-		d.Open = func(context.Context, Target) (Conn, error) { return nil, failure }
-		a.Driver = &d
-		ctx, cancel := context.WithTimeout(t.Context(), explainTimeout-time.Second)
-		defer cancel()
-		_, err = a.Open(ctx, "")
-		if ctx.Err() != nil {
-			t.Errorf("%v: Open did not end", failure)
-		}
-		return err
-	}
 	at := "sample://" + silent.Addr().String()
-	if err := opened(at+"?connectTimeout=100ms", io.EOF); !errors.Is(err, io.EOF) {
+	if err := opening(t, at, Protocol{}, io.EOF); !errors.Is(err, io.EOF) {
 		t.Error(err)
 	}
-	if err := opened(at, &OptionError{"acks", io.EOF}); !errors.As(err, new(*OptionError)) {
+	if err := opening(t, at, Protocol{}, &OptionError{"acks", io.EOF}); !errors.As(err, new(*OptionError)) {
 		t.Error(err)
 	}
 }
@@ -216,24 +199,9 @@ func TestWhoTakesTLSTooIsNoStranger(t *testing.T) {
 			})
 		}
 	})
-	for _, slow := range []time.Duration{0, 2 * soon} {
-		a, err := ParseURL("sample://"+either.Addr().String(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		d := *a.Driver
-		d.Open = func(ctx context.Context, _ Target) (Conn, error) {
-			select {
-			case <-time.After(slow):
-				return nil, io.ErrUnexpectedEOF
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			}
-		}
-		a.Driver = &d
-		if _, err = a.Open(t.Context(), ""); !errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, new(*ProtocolError)) {
-			t.Errorf("after %v: %v", slow, err)
-		}
+	err = opening(t, "sample://"+either.Addr().String(), Protocol{}, io.ErrUnexpectedEOF)
+	if !errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, new(*ProtocolError)) {
+		t.Error(err)
 	}
 }
 

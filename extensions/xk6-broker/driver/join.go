@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Join is [errors.Join] for what became of several messages in one call: a reason that many of them
-// failed for is there once, with their number.
+// Join is [errors.Join] for the messages of one call. Errors with the same text are joined to one
+// with their number.
 func Join(errs ...error) error {
 	times := map[string]int{}
 	var first []error
@@ -43,13 +43,17 @@ func (e *PartError) Unwrap() error { return e.Err }
 // JoinSettled is [Join] for the answers to each message of a [Consumer.Settle]. It returns a
 // [PartError] if some of them are nil.
 func JoinSettled(errs ...error) error {
-	err, settled := Join(errs...), 0
+	settled := 0
 	for _, e := range errs {
 		if e == nil {
 			settled++
 		}
 	}
-	if err == nil || settled == 0 {
+	if settled == len(errs) {
+		return nil
+	}
+	err := Join(errs...)
+	if settled == 0 {
 		return err
 	}
 	return &PartError{settled, err}

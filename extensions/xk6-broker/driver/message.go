@@ -2,55 +2,51 @@ package driver
 
 import "time"
 
-// Batch is some messages that go together. Drivers never keep one past the call or the last [Done].
+// Batch is some messages that go together. Drivers do not keep it after the call or the last [Done].
 type Batch []Message
 
-// Message is one message, on its way out or in.
+// Message is one message, sent or received.
 type Message struct {
-	// Key chooses the partition where the broker has partitions. Nil where there is none. A
-	// producer that has no use for it ignores it.
+	// Key chooses the partition if the broker has partitions; nil if there is none.
 	Key []byte
-	// Body is the payload; any bytes. Nil is the same as empty but where Features.Tombstones.
+	// Body is the payload. Nil is the same as empty without Features.Tombstones.
 	Body []byte
-	// Headers are in the order of the wire. Only where Features.Headers.
+	// Headers are in the order of the wire. They need Features.Headers.
 	Headers []Header
-	// Properties are those that the message has of the driver's options of scope [OnMessage]; nil
-	// where it has none. Of those that are not in there a producer's own options hold, where they
-	// have that scope, too.
+	// Properties has the message's options of scope [OnMessage]; nil if it has none. They override
+	// the producer's options.
 	Properties Values
-	// Place, where it is not nil, is filled before [Done] is called with nil, where
-	// Features.Receipts: with what the broker's answer says.
+	// Place, if not nil, is filled from the broker's answer before [Done] is called with nil. It
+	// needs Features.Receipts.
 	Place *Place
 
-	// What follows is set by Receive.
+	// The following fields are set by Receive.
 
-	// Topic is where the message came from, which may be narrower than what the consumer asked for.
+	// Topic is the message's topic, which may be narrower than the consumer's.
 	Topic string
-	// Received is when the driver first saw the message, by [Now].
+	// Received is the time at which the driver first saw the message, by [Now].
 	Received int64
-	// Attempt counts the deliveries of this message, this one included, where Features.Attempts;
-	// else 0. A broker that only knows "delivered before" gives 1 and 2.
+	// Attempt counts the deliveries of this message with Features.Attempts; else 0. A broker that
+	// reports redelivery only gives 1 and 2.
 	Attempt int32
-	// Partition is the part of the topic within which order holds; 0 where the topic has no parts.
+	// Partition is the part of the topic within which order holds; 0 if the topic has no parts.
 	Partition int32
 	// Token is the driver's own handle for Settle and Reply.
 	Token any
 }
 
-// Header is one name and value of a message. The value may hold any byte where the broker allows
-// it.
+// Header is one name and value of a message. The value may have any byte if the broker allows it.
 type Header struct {
 	Name  string
 	Value []byte
 }
 
-// epoch ties the monotonic clock to the calendar once, when the process starts.
+// epoch relates the monotonic clock to the calendar, once.
 var (
 	epoch     = time.Now()
 	epochUnix = epoch.UnixNano()
 )
 
-// Now is the time in nanoseconds since the Unix epoch, on the process's monotonic clock:
-// differences within a process are exact whatever is done to the wall clock, and across processes
-// they are as good as the wall clocks were when each started.
+// Now returns nanoseconds since the Unix epoch, on the process's monotonic clock. Differences within
+// a process are exact; across processes they depend on the wall clocks at the start of each.
 func Now() int64 { return epochUnix + int64(time.Since(epoch)) }

@@ -5,30 +5,28 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
+	"net"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 )
 
-// Protocol is what a driver's servers speak.
+// Protocol is the protocol of a driver's servers.
 type Protocol struct {
-	// Name is what its users call it, such as "AMQP 1.0" or "the protocol of Redis".
+	// Name is the name that users know, such as "AMQP 1.0" or "the protocol of Redis".
 	Name string
-	// Text is how answers begin that are text, such as "INFO "; none where the protocol is binary.
-	// A driver whose servers speak HTTP, as web servers of all kinds do, tells by itself those that
-	// are none of its own.
+	// Text has the beginnings of text answers, such as "INFO "; empty for a binary protocol. A
+	// driver of HTTP finds foreign web servers itself.
 	Text []string
 }
 
-// ProtocolError is that what answers at a port speaks another protocol than the driver does; its
-// kind is [Unsupported]. It unwraps to nothing: what a client makes of such an answer may be
-// anything, the end of a context too.
+// ProtocolError reports that a server speaks another protocol than the driver. Its kind is
+// [Unsupported]. It does not unwrap, because a client may return any error for a foreign answer.
 type ProtocolError struct {
 	Protocol string // the driver's
 	Err      error
@@ -38,121 +36,120 @@ func (e *ProtocolError) Error() string {
 	return fmt.Sprintf("the server does not speak %s at this port: %v", e.Protocol, e.Err)
 }
 
-// soon is how long opening may take before the server is probed.
-const soon = time.Second
-
-// explainTimeout bounds the probe of a server after opening failed, within connectTimeout.
-const explainTimeout = 5 * time.Second
-
-// asking holds a token while one of those that wait for an answer asks: a server that is slow
-// because many connect is not asked by all of them at once.
-var asking = make(chan struct{}, 1)
-
-// open opens a connection, and says of one that fails what answers at the port, where that is why.
-// Some clients, and some who are no servers of theirs, wait for one another's first word: so the
-// only host of a URL is asked meanwhile where it does not answer soon.
+// open opens a connection. If that fails, a probe of the first host may explain it with a
+// [ProtocolError].
 func (t Target) open(ctx context.Context, d *Driver) (Conn, error) {
-	if _, networked := d.Option("connectTimeout"); !networked || len(t.Hosts) == 0 {
-		return d.Open(ctx, t)
+	conn, err := d.Open(ctx, t)
+	_, networked := d.Option("connectTimeout")
+	if err == nil || !networked || len(t.Hosts) == 0 || ctx.Err() != nil {
+		return conn, err
 	}
-	t.protocol = d.Protocol
-	t.protocol.Name = cmp.Or(t.protocol.Name, "what driver "+d.Name+" does")
-	within := time.Now().Add(t.Options.Duration("connectTimeout"))
-	opening, giveUp := context.WithCancelCause(ctx)
-	var asked sync.WaitGroup
-	defer asked.Wait()
-	defer giveUp(nil)
-	if len(t.Hosts) == 1 {
-		same := t
-		same.Options = maps.Clone(t.Options) // those of the driver are its own to change
-		asked.Go(func() { same.meanwhile(opening, giveUp) })
-	}
-	conn, err := d.Open(opening, t)
-	if stranger := (*ProtocolError)(nil); err != nil && errors.As(context.Cause(opening), &stranger) {
-		return nil, stranger
-	}
-	if err != nil && ctx.Err() == nil && !errors.As(err, new(*OptionError)) {
-		asking, cancel := context.WithDeadline(ctx, within)
-		defer cancel()
-		err = t.explain(asking, err, d.KindOf(err))
-	}
-	return conn, err
-}
-
-// meanwhile gives up opening where it lasts, and who is there is a stranger.
-func (t Target) meanwhile(opening context.Context, giveUp context.CancelCauseFunc) {
-	select {
-	case <-time.After(soon):
-	case <-opening.Done():
-		return
-	}
-	select {
-	case asking <- struct{}{}:
-		defer func() { <-asking }()
-	case <-opening.Done():
-		return
-	}
-	if is := t.strange(opening); is != nil {
-		giveUp(&ProtocolError{t.protocol.Name, is})
-	} else if secure, err := t.TLS(); err == nil && secure == nil && t.wantsTLS(opening) {
-		giveUp(&ProtocolError{t.protocol.Name, errors.New(setTLS)})
-	}
-}
-
-// explain adds to a connection's failure what the port speaks, if that is the reason: clients call
-// it by many names, or by none. Opening that timed out is not explained, because meanwhile has
-// asked already.
-func (t Target) explain(ctx context.Context, err error, kind Kind) error {
-	ctx, cancel := context.WithTimeout(ctx, explainTimeout)
+	const timeout = 2 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	return nil, newProbe(t, d).explain(ctx, err, d.KindOf(err))
+}
+
+// probe asks a server, over connections of its own, whether it speaks the driver's protocol.
+type probe struct {
+	protocol Protocol
+	host     string
+	plain    Dial
+	secure   *tls.Config // nil without TLS
+}
+
+func newProbe(t Target, d *Driver) *probe {
+	secure, _ := t.TLS() // its error is that of Open
+	p := &probe{protocol: d.Protocol, host: t.Hosts[0], plain: t.Plain(), secure: secure}
+	p.protocol.Name = cmp.Or(p.protocol.Name, "the protocol of driver "+d.Name)
+	return p
+}
+
+// explain returns a [ProtocolError] if opening failed because the server is foreign, else err.
+func (p *probe) explain(ctx context.Context, err error, kind Kind) error {
+	if p.secure != nil && errors.As(err, new(tls.RecordHeaderError)) {
+		return &ProtocolError{"TLS", err}
+	}
+	var foreign *ProtocolError
 	switch kind {
-	case Unknown, Disconnected:
-		if is := t.strange(ctx); is != nil {
-			return &ProtocolError{t.protocol.Name, fmt.Errorf("%w: %w", is, err)}
-		}
+	case Rejected:
+	case Unknown, Disconnected, Timeout:
+		foreign = p.run(ctx)
+	default:
+		foreign = p.requiresTLS(ctx)
 	}
-	return t.mismatch(ctx, err, kind)
+	if foreign == nil {
+		return err
+	}
+	return &ProtocolError{foreign.Protocol, fmt.Errorf("%w: %w", foreign.Err, err)}
 }
 
-// strange asks the first host what it is, by connections of its own. The error quotes what it says,
-// where that is text and none of the driver's protocol.
-func (t Target) strange(ctx context.Context) error {
-	dials := []Dial{t.Plain()}
-	if secure, err := t.TLS(); err == nil && secure != nil {
-		if dial, err := t.Dialer(); err == nil {
-			dials = append(dials, dial)
-		}
+// run returns an error if the server certainly speaks another protocol.
+func (p *probe) run(ctx context.Context) *ProtocolError {
+	answer, _ := p.ask(ctx, p.plain)
+	if foreign := p.foreignText(answer); foreign != nil {
+		return foreign
 	}
-	for _, dial := range dials {
-		line := greeting(ctx, dial, t.Hosts[0])
-		if line != "" && !slices.ContainsFunc(t.protocol.Text, func(own string) bool { return strings.HasPrefix(line, own) }) {
-			return fmt.Errorf("it says %q", line)
-		}
+	if p.secure == nil {
+		return p.requiresTLS(ctx)
 	}
-	return nil
+	answer, err := p.ask(ctx, withTLS(p.plain, p.secure))
+	if errors.As(err, new(tls.RecordHeaderError)) {
+		return &ProtocolError{"TLS", err}
+	}
+	return p.foreignText(answer)
 }
 
-// greeting is the first line of what a server says; empty where that is no text.
-func greeting(ctx context.Context, dial Dial, address string) string {
-	said, _ := answer(ctx, dial, address)
-	line, _, _ := bytes.Cut(said, []byte("\n"))
-	text := strings.TrimRight(string(line), "\r")
-	if strings.ContainsFunc(text, func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) }) {
-		return ""
+// requiresTLS returns an error if the options do not ask for TLS, and the server takes a handshake
+// of TLS and hangs up on anything else.
+func (p *probe) requiresTLS(ctx context.Context) *ProtocolError {
+	if p.secure != nil || !p.speaksTLS(ctx) {
+		return nil
 	}
-	return text
+	const alert = 21 // the first byte of a TLS record for an error
+	answer, err := p.ask(ctx, p.plain)
+	alerted := len(answer) > 0 && answer[0] == alert
+	hungUp := len(answer) == 0 && err != nil && ctx.Err() == nil
+	if !alerted && !hungUp {
+		return nil
+	}
+	return &ProtocolError{p.protocol.Name, errors.New(`it requires TLS, so set option "tls"`)}
 }
 
-// answer is how a server begins what it says by itself or to a line that is none of its protocol,
-// as web servers do, up to the end of its first line. There is an error where it hangs up before
-// that, or has nothing to say.
-func answer(ctx context.Context, dial Dial, address string) ([]byte, error) {
-	c, err := dial(ctx, "tcp", address)
+// foreignText returns an error with the first line of an answer if that is text of another
+// protocol.
+func (p *probe) foreignText(answer []byte) *ProtocolError {
+	first, _, _ := bytes.Cut(answer, []byte("\n"))
+	line := strings.TrimRight(string(first), "\r")
+	binary := strings.ContainsFunc(line, func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) })
+	own := slices.ContainsFunc(p.protocol.Text, func(begin string) bool { return strings.HasPrefix(line, begin) })
+	if line == "" || binary || own {
+		return nil
+	}
+	return &ProtocolError{p.protocol.Name, fmt.Errorf("it answers %q", line)}
+}
+
+// ask returns the first line that a server sends by itself, or after a line that is of no protocol.
+// It returns an error if the server hangs up before that.
+func (p *probe) ask(ctx context.Context, dial Dial) ([]byte, error) {
+	c, err := dial(ctx, "tcp", p.host)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = c.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
-	_, _ = io.WriteString(c, "WHO ARE YOU?\r\n\r\n") // who has spoken may have hung up since
+	_, _ = io.WriteString(c, "WHO ARE YOU?\r\n\r\n") // a server that greets may have hung up already
 	return bufio.NewReaderSize(c, 128).ReadSlice('\n')
+}
+
+// speaksTLS reports whether the server answers a handshake of TLS.
+func (p *probe) speaksTLS(ctx context.Context) bool {
+	anyServer := &tls.Config{InsecureSkipVerify: true} //gosec:disable G402 -- nothing is sent to the server
+	c, err := withTLS(p.plain, anyServer)(ctx, "tcp", p.host)
+	if err == nil {
+		_ = c.Close()
+		return true
+	}
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "remote error" // an alert
 }

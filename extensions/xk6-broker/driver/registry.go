@@ -15,9 +15,8 @@ var registry struct {
 	watchers []func(*Driver)
 }
 
-// Register makes a driver known. It panics where the name, a scheme or an option is missing or
-// already taken, or where features contradict one another: that is a mistake in a program, found at
-// its start.
+// Register adds a driver. It panics if the name, a scheme or an option is missing or taken, or if
+// features contradict each other: these are mistakes of a program, found at its start.
 func Register(d Driver) {
 	if d.Name == "" || len(d.Schemes) == 0 || d.Open == nil {
 		panic(fmt.Sprintf("driver %q: Name, Schemes and Open are required", d.Name))
@@ -26,29 +25,32 @@ func Register(d Driver) {
 		panic(fmt.Sprintf("driver %q: Place goes with Features.Position or Features.Timestamps", d.Name))
 	}
 	if d.Features.Start == 0 && d.Features != d.Features.ofSending() {
-		panic(fmt.Sprintf("driver %q: without Features.Start it only sends, and claims what only consumers have", d.Name))
+		panic(fmt.Sprintf("driver %q: without Features.Start it only sends, and has no features of consumers", d.Name))
 	}
 	d.Correlation = cmp.Or(d.Correlation, Correlated)
 	checkOptions(&d)
-	registry.Lock()
-	for _, s := range d.Schemes {
-		if other, taken := registry.byScheme[s]; taken {
-			registry.Unlock()
-			panic(fmt.Sprintf("driver %q: scheme %q is taken by %q", d.Name, s, other.Name))
-		}
-		if registry.byScheme == nil {
-			registry.byScheme = map[string]*Driver{}
-		}
-		registry.byScheme[s] = &d
-	}
-	watchers := slices.Clone(registry.watchers)
-	registry.Unlock()
-	for _, w := range watchers {
-		w(&d)
+	for _, notify := range add(&d) {
+		notify(&d)
 	}
 }
 
-// Watch calls f for every driver, those registered already and those to come.
+// add adds a driver and returns the functions to notify.
+func add(d *Driver) []func(*Driver) {
+	registry.Lock()
+	defer registry.Unlock()
+	if registry.byScheme == nil {
+		registry.byScheme = map[string]*Driver{}
+	}
+	for _, s := range d.Schemes {
+		if other, taken := registry.byScheme[s]; taken {
+			panic(fmt.Sprintf("driver %q: scheme %q is taken by %q", d.Name, s, other.Name))
+		}
+		registry.byScheme[s] = d
+	}
+	return slices.Clone(registry.watchers)
+}
+
+// Watch calls f for every driver, those already registered and later ones.
 func Watch(f func(*Driver)) {
 	registry.Lock()
 	registry.watchers = append(registry.watchers, f)
@@ -58,27 +60,22 @@ func Watch(f func(*Driver)) {
 	}
 }
 
-// Lookup finds the driver for a URL scheme.
+// Lookup returns the driver of a URL scheme.
 func Lookup(scheme string) (*Driver, error) {
 	registry.RLock()
 	defer registry.RUnlock()
 	if d, ok := registry.byScheme[scheme]; ok {
 		return d, nil
 	}
-	known := slices.Sorted(maps.Keys(registry.byScheme))
-	if len(known) == 0 {
-		return nil, fmt.Errorf("no driver for scheme %q: this k6 was built without any driver", scheme)
-	}
-	return nil, fmt.Errorf("no driver for scheme %q%s: this k6 knows %s", scheme, Suggest(scheme, known), strings.Join(known, ", "))
+	all := slices.Sorted(maps.Keys(registry.byScheme))
+	list := strings.Join(all, ", ")
+	return nil, fmt.Errorf("no driver for scheme %q%s: this k6 knows %s", scheme, Suggest(scheme, all), list)
 }
 
-// Drivers lists all drivers by name.
+// Drivers returns all drivers, sorted by name.
 func Drivers() []*Driver {
 	registry.RLock()
 	defer registry.RUnlock()
-	seen := map[*Driver]bool{}
-	for _, d := range registry.byScheme {
-		seen[d] = true
-	}
-	return slices.SortedFunc(maps.Keys(seen), func(a, b *Driver) int { return cmp.Compare(a.Name, b.Name) })
+	all := slices.SortedFunc(maps.Values(registry.byScheme), func(a, b *Driver) int { return cmp.Compare(a.Name, b.Name) })
+	return slices.Compact(all)
 }

@@ -1,15 +1,17 @@
 package driver
 
-import "context"
+import (
+	"context"
+	"runtime/debug"
+	"strings"
+)
 
 // TopicSpec describes a topic (queue, stream, subject) to be created.
 type TopicSpec struct {
 	Name string
-	// Partitions is how many ordered parts the topic shall have. Brokers without partitions ignore
-	// it. At least 1.
+	// Partitions is the number of ordered parts, at least 1. Brokers without partitions ignore it.
 	Partitions int
-	// Replicas is how many copies of each message there shall be. Brokers where that is no property
-	// of a topic ignore it. At least 1.
+	// Replicas is the number of copies, at least 1. Brokers that do not set it by topic ignore it.
 	Replicas int
 	// Options holds a value for every option of scope [OnTopic].
 	Options Values
@@ -18,10 +20,9 @@ type TopicSpec struct {
 // Admin is an optional interface of a [Conn] whose broker has topics to manage. A verb that the
 // broker lacks returns [errors.ErrUnsupported].
 type Admin interface {
-	// CreateTopic creates a topic; that it exists already is no error.
+	// CreateTopic creates a topic. An existing one is not an error.
 	CreateTopic(ctx context.Context, s TopicSpec) error
-	// DeleteTopic deletes a topic and all that belongs to it, its groups included; an absent one is
-	// an error of kind [NotFound].
+	// DeleteTopic deletes a topic with its groups. An absent one is an error of kind [NotFound].
 	DeleteTopic(ctx context.Context, topic string) error
 	// PurgeTopic removes the messages and keeps the topic.
 	PurgeTopic(ctx context.Context, topic string) error
@@ -48,17 +49,16 @@ type Proof struct {
 	How string
 }
 
-// TopicDescriber is an optional interface of an [Admin] whose broker can describe a topic: one that
-// existed before may differ from [TopicSpec].
+// TopicDescriber is an optional interface of an [Admin] whose broker can describe a topic. An
+// existing topic may differ from [TopicSpec].
 type TopicDescriber interface {
-	// DescribeTopic returns the broker's description; an absent topic is an error of kind
-	// [NotFound].
+	// DescribeTopic returns the broker's description. An absent topic is an error of kind [NotFound].
 	DescribeTopic(ctx context.Context, topic string) (TopicInfo, error)
 }
 
 // TopicInfo describes a topic.
 type TopicInfo struct {
-	Partitions int // ordered parts; 0 where the broker has no such thing
+	Partitions int // ordered parts; 0 if the broker has none
 	Replicas   int // copies of each message, at least 1
 	// Options has the values of options of scope [OnTopic] that the broker returns, including
 	// defaults of the broker.
@@ -80,7 +80,7 @@ type Audit struct {
 	Missing   uint64 // of these, those that the broker does not have
 }
 
-// Backlogger is an optional interface of a [Conn] that knows the backlog of a group.
+// Backlogger is an optional interface of a [Conn] whose broker reports the backlog of a group.
 type Backlogger interface {
 	// Backlog returns the messages of the topic that the group has not settled. Settlements that
 	// the client still buffers are sent first. If the broker does not count messages that are with
@@ -101,10 +101,9 @@ type Backlog struct {
 // SettleReporter is an optional interface of a [Consumer] whose Settle may return nil before the
 // broker has answered.
 type SettleReporter interface {
-	// OnSettled has report called, until Close returns, whenever the broker has answered for n
-	// messages: with nil if it has settled them, else with the error; n is 0 if the client will try
-	// again. An error that Settle returns is not reported. OnSettled is called once, before the
-	// first Settle.
+	// OnSettled sets the function that is called, until Close returns, when the broker has answered
+	// for n messages: with nil if it settled them, else with the error; n is 0 if the client tries
+	// again. Errors of Settle are not reported. OnSettled is called once, before the first Settle.
 	OnSettled(report func(o Outcome, n int, err error))
 }
 
@@ -130,6 +129,21 @@ type Info struct {
 	Client   string `json:"client"`   // library and version, such as "nats.go 1.53.1"
 	Nodes    int    `json:"nodes"`    // number of servers; 0 if not known
 	Embedded bool   `json:"embedded"` // the server runs inside this process
+}
+
+// ModuleVersion returns the version of a module of this program with a leading space, such as
+// " 5.7.1"; "" if it is not known.
+func ModuleVersion(module string) string {
+	build, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, m := range build.Deps {
+		if m.Path == module {
+			return " " + strings.TrimPrefix(m.Version, "v")
+		}
+	}
+	return ""
 }
 
 // Unwrapper is an optional interface of a [Conn], [Producer] or [Consumer] that lends the client

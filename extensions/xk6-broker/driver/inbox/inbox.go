@@ -1,6 +1,5 @@
-// Package inbox queues messages between a client library and a driver's Receive. An [Inbox] is the
-// queue, [Room] the free part of a consumer's prefetch, and [Inbox.Poll] fills an inbox from a
-// client that has to be polled. A client library with a queue of its own needs no inbox.
+// Package inbox queues messages between a client library and a driver's Receive, within a consumer's
+// prefetch. A client library with a queue of its own needs none.
 package inbox
 
 import (
@@ -18,7 +17,7 @@ import (
 //
 // Receive, Take and Wait are called by one goroutine at a time, the other methods by any.
 type Inbox[T any] struct {
-	hand  func(b driver.Batch, came []T)
+	hand  func(b driver.Batch, arrived []T)
 	ready chan struct{} // holds one token while there may be something new
 	life  context.Context
 	end   context.CancelFunc
@@ -32,9 +31,9 @@ type Inbox[T any] struct {
 	next   int // the first of out that has not been received
 }
 
-// New returns an empty inbox. hand converts came to messages in b, which is as long as came.
+// New returns an empty inbox. hand converts arrived to messages in b, which is as long as arrived.
 // Waiting, Len and Clear block while it runs, and it must not call them.
-func New[T any](hand func(b driver.Batch, came []T)) *Inbox[T] {
+func New[T any](hand func(b driver.Batch, arrived []T)) *Inbox[T] {
 	in := &Inbox[T]{hand: hand, ready: make(chan struct{}, 1)}
 	in.life, in.end = context.WithCancel(context.Background()) //gosec:disable G118 -- Close calls it
 	return in
@@ -52,7 +51,7 @@ func (in *Inbox[T]) Put(all ...T) {
 }
 
 // Fail makes one call of Receive return err, before any queued message. An error with the text of
-// the last queued one replaces it. Of more than 16 errors the first are kept.
+// the last queued one replaces it. At most 16 are queued.
 func (in *Inbox[T]) Fail(err error) {
 	const most = 16
 	in.mu.Lock()
@@ -67,7 +66,7 @@ func (in *Inbox[T]) Fail(err error) {
 	in.Wake()
 }
 
-// Wake has a Wait return although nothing has come.
+// Wake makes Wait return.
 func (in *Inbox[T]) Wake() {
 	select {
 	case in.ready <- struct{}{}:
@@ -98,11 +97,11 @@ func (in *Inbox[T]) Receive(ctx context.Context, b driver.Batch) (int, error) {
 	}
 }
 
-// Take is Receive, but it does not wait: there may be nothing.
+// Take is Receive without waiting. It may return 0 messages.
 func (in *Inbox[T]) Take(b driver.Batch) (int, error) {
 	in.taking.Lock()
 	defer in.taking.Unlock()
-	rest := in.next < len(in.out) // of what came before
+	rest := in.next < len(in.out)
 	if err := in.begin(); err != nil {
 		return 0, err
 	}
@@ -136,15 +135,15 @@ func (in *Inbox[T]) begin() error {
 // swap exchanges the slices; out must be empty. Both locks are held.
 func (in *Inbox[T]) swap() { in.in, in.out, in.next = in.out[:0], in.in, 0 }
 
-// move hands over as much of out as b has places for.
+// move hands over messages of out, as many as b has places for.
 func (in *Inbox[T]) move(b driver.Batch) int {
-	came := in.out[in.next:min(in.next+len(b), len(in.out))]
-	if len(came) > 0 {
-		in.hand(b[:len(came)], came)
-		clear(came) // they must not live on here
-		in.next += len(came)
+	arrived := in.out[in.next:min(in.next+len(b), len(in.out))]
+	if len(arrived) > 0 {
+		in.hand(b[:len(arrived)], arrived)
+		clear(arrived) // for the garbage collector
+		in.next += len(arrived)
 	}
-	return len(came)
+	return len(arrived)
 }
 
 // Wait returns when there may be messages or an error, or with ctx's error.
@@ -187,12 +186,9 @@ func (in *Inbox[T]) Clear() {
 	in.next, in.in = len(in.out), in.in[:0]
 }
 
-// Poll calls fetch while there is room, for at most so many messages, and queues the result.
-// Receive returns its error, and fetch is called again after a [redial.Pause]. Poll returns after
-// Close, which cancels fetch's context; messages of that fetch are queued for the driver to give
-// back. Several goroutines may poll for one inbox.
-//
-// The driver gives room back for messages that are settled or need no settlement.
+// Poll calls fetch, for at most so many messages, while there is room, and queues the result.
+// Receive returns its error, and fetch is called again after a [redial.Pause]. Close ends Poll and
+// fetch's context. The driver gives room back for messages that are settled.
 func (in *Inbox[T]) Poll(room *Room, most int, fetch func(ctx context.Context, most int) ([]T, error)) {
 	for failures := 0; ; {
 		n, err := room.Reserve(in.life, 1, most)

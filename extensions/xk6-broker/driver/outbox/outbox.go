@@ -2,7 +2,10 @@
 // go with the next one.
 package outbox
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // Outbox holds messages in the order of Put until Next takes them. Several goroutines may take, if
 // requests may overtake each other.
@@ -12,12 +15,10 @@ type Outbox[T any] struct {
 	mu     sync.Mutex
 	some   sync.Cond
 	queue  []T
-	first  int // of the queue's items that has not been taken
 	closed bool
 }
 
-// New returns an empty outbox. size returns the bytes of an item for [Outbox.Next]; nil counts
-// none.
+// New returns an empty outbox. size returns the bytes of an item for [Outbox.Next]; nil counts none.
 func New[T any](size func(T) int) *Outbox[T] {
 	o := &Outbox[T]{size: size}
 	o.some.L = &o.mu
@@ -30,11 +31,6 @@ func (o *Outbox[T]) Put(n int, item func(i int) T) bool {
 	defer o.mu.Unlock()
 	if o.closed {
 		return false
-	}
-	if o.first > 0 && len(o.queue)+n > cap(o.queue) { // what was taken makes room
-		rest := copy(o.queue, o.queue[o.first:])
-		clear(o.queue[rest:])
-		o.queue, o.first = o.queue[:rest], 0
 	}
 	for i := range n {
 		o.queue = append(o.queue, item(i))
@@ -50,41 +46,37 @@ func (o *Outbox[T]) Next(spare []T, most, bytes int) []T {
 	clear(spare)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for o.first == len(o.queue) {
+	for len(o.queue) == 0 {
 		if o.closed {
 			return nil
 		}
 		o.some.Wait()
 	}
 	n := o.within(most, bytes)
-	taken := o.queue[o.first : o.first+n]
-	all := append(spare[:0], taken...)
-	clear(taken)
-	if o.first += n; o.first == len(o.queue) {
-		o.queue, o.first = o.queue[:0], 0
-	} else {
+	all := append(spare[:0], o.queue[:n]...)
+	o.queue = slices.Delete(o.queue, 0, n)
+	if len(o.queue) > 0 {
 		o.some.Signal() // one Put may fill several requests
 	}
 	return all
 }
 
-// within returns how many of the oldest items go together.
+// within returns the number of the oldest items that go together.
 func (o *Outbox[T]) within(most, bytes int) int {
-	waiting := o.queue[o.first:]
-	most = min(len(waiting), most)
+	most = min(len(o.queue), most)
 	if o.size == nil {
 		return most
 	}
 	sum := 0
 	for n := range most {
-		if sum += o.size(waiting[n]); n > 0 && sum > bytes {
+		if sum += o.size(o.queue[n]); n > 0 && sum > bytes {
 			return n
 		}
 	}
 	return most
 }
 
-// Close refuses further items. Next still returns the queued ones.
+// Close refuses further items. Next returns the queued ones.
 func (o *Outbox[T]) Close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -1,6 +1,4 @@
-// Package redial connects again: a [Link] keeps one connection and dials when it is needed and
-// after it broke, [Until] opens something as often as it takes, and [Pause] is the one back-off of
-// both kinds of driver. None of them retries what a user sent.
+// Package redial connects again after a connection broke. It never repeats a message of the user.
 package redial
 
 import (
@@ -11,14 +9,14 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// Pause is how long to wait after the n-th failure in a row, n from 1: 25 ms, twice as long after
-// each, and never longer than a second.
+// Pause returns the time to wait after the n-th failure in a row, n from 1: 25 ms, doubled after
+// each, at most a second.
 func Pause(n int) time.Duration {
 	const first, most, doublings = 25 * time.Millisecond, time.Second, 6
 	return min(first<<min(max(n-1, 0), doublings), most)
 }
 
-// Sleep waits for a [Pause] and reports whether ctx still lives.
+// Sleep waits for a [Pause]. It returns false when ctx ends.
 func Sleep(ctx context.Context, n int) bool {
 	timer := time.NewTimer(Pause(n))
 	defer timer.Stop()
@@ -30,8 +28,8 @@ func Sleep(ctx context.Context, n int) bool {
 	}
 }
 
-// Until calls open until it succeeds: at once, and after each failure, which failed hears, after a
-// [Pause]. It is false where ctx ended before that.
+// Until calls open until it succeeds, with a [Pause] after each failure, which is reported to
+// failed. It returns false when ctx ends before that.
 func Until[T any](ctx context.Context, open func(context.Context) (T, error), failed func(error)) (opened T, ok bool) {
 	for n := 1; ctx.Err() == nil; n++ {
 		opened, err := open(ctx)
@@ -49,13 +47,13 @@ func Until[T any](ctx context.Context, open func(context.Context) (T, error), fa
 	return opened, false
 }
 
-// Link keeps one connection, which is dialed when it is first needed, and again by the next use
-// after it broke. Its methods may be called concurrently.
+// Link keeps one connection. The first use dials, and the next use after it broke dials again. Its
+// methods may be called concurrently.
 type Link[T any] struct {
 	dial   func(context.Context) (T, error)
 	broken func(T) bool
 
-	turn chan struct{} // a lock that can be waited for with a context: of who dials, or hangs up
+	turn chan struct{} // a lock to dial and to hang up, whose waiting ends with a context
 	last atomic.Pointer[T]
 	life context.Context // ends with Close
 	end  context.CancelFunc
@@ -71,9 +69,8 @@ func New[T any](dial func(context.Context) (T, error), broken func(T) bool) *Lin
 	return l
 }
 
-// Get gives the connection, and dials where there is none or it broke. Who comes while another
-// dials waits for that, and dials only where it has failed. Its errors are those of dial and of
-// ctx, and after Close [driver.ErrClosed].
+// Get returns the connection, and dials if there is none or it broke. A call during another's dialing
+// waits, and dials only if that failed. After Close it returns [driver.ErrClosed].
 func (l *Link[T]) Get(ctx context.Context) (T, error) {
 	if c, ok := l.current(); ok {
 		return c, nil
@@ -98,7 +95,7 @@ func (l *Link[T]) Get(ctx context.Context) (T, error) {
 	defer context.AfterFunc(l.life, cancel)()
 	c, err := l.dial(ctx)
 	if err == nil {
-		l.last.Store(&c) // where Close came meanwhile, it waits for the turn and finds it
+		l.last.Store(&c) // a concurrent Close waits for the turn and finds it
 	}
 	if l.life.Err() != nil {
 		return none, driver.ErrClosed
@@ -106,14 +103,14 @@ func (l *Link[T]) Get(ctx context.Context) (T, error) {
 	return c, err
 }
 
-// current is the connection while it is good.
+// current returns the connection if it is usable.
 func (l *Link[T]) current() (c T, ok bool) {
 	c, ok = l.Last()
 	return c, ok && l.life.Err() == nil && !l.broken(c)
 }
 
-// Last is the connection that was dialed last, for who only looks: it may have broken or be closed.
-// It is false where none was dialed yet.
+// Last returns the connection that was dialed last, which may be broken or closed; false if none was
+// dialed yet.
 func (l *Link[T]) Last() (c T, ok bool) {
 	if p := l.last.Load(); p != nil {
 		return *p, true
@@ -121,9 +118,8 @@ func (l *Link[T]) Last() (c T, ok bool) {
 	return c, false
 }
 
-// Close ends the dialing and has every Get fail from now on. Its error is hangUp's, which closes
-// the connection that was dialed last; it is called once, where there was one, and who closes again
-// waits for that.
+// Close ends dialing, makes every Get fail, and calls hangUp once for the last connection, if there
+// is one. A second Close waits for that.
 func (l *Link[T]) Close(hangUp func(T) error) error {
 	l.end()
 	l.turn <- struct{}{}

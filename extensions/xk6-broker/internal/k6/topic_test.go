@@ -45,7 +45,7 @@ func TestATopicIsWhatTheBrokerHas(t *testing.T) {
 }
 
 func TestTopicOptionOfTheBroker_Compared(t *testing.T) {
-	lax, endless := driver.Option{Name: "o", ZeroIsDefault: true}, driver.Option{Name: "o", ZeroMeans: int64(-1)}
+	lax := driver.Option{Name: "o", ZeroIsDefault: true}
 	for _, c := range []struct {
 		option     driver.Option
 		has, asked any
@@ -61,8 +61,6 @@ func TestTopicOptionOfTheBroker_Compared(t *testing.T) {
 		{option: lax, has: int64(8), asked: int64(0)},
 		{option: lax, has: int64(8), asked: int64(4), want: "with 8, asked for 4"},
 		{has: time.Hour, asked: time.Minute, want: "with 1h0m0s, asked for 1m0s"},
-		{option: endless, has: int64(-1), asked: int64(0)},
-		{option: endless, has: int64(5), asked: int64(0), want: "with 5, asked for -1"},
 	} {
 		topic := newTopic{asked: []string{"o"}}
 		topic.Options = driver.Values{"o": c.asked}

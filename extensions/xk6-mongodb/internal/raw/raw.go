@@ -1,5 +1,5 @@
-// Package raw holds what someone who knows the client library would write by hand to move messages through a collection: the measure for the driver. Every
-// loop returns how long its messages took.
+// Package raw has loops written by hand over the client library, to compare the driver with. Every
+// loop returns its duration.
 package raw
 
 import (
@@ -22,7 +22,7 @@ type message struct {
 	Attempts     int32         `bson:"attempts"`
 }
 
-// Insert adds count messages to a collection, so many with each command, of which so many are under way.
+// Insert adds count messages to a collection, with several commands at a time.
 func Insert(c *mongo.Collection, body []byte, count, each, inFlight int) (time.Duration, error) {
 	var left atomic.Int64
 	left.Store(int64(count))
@@ -49,7 +49,7 @@ func Insert(c *mongo.Collection, body []byte, count, each, inFlight int) (time.D
 	return time.Since(start), err
 }
 
-// Consume leases count messages, by so many commands under way, and deletes so many at a time.
+// Consume leases count messages with several commands at a time, and deletes them in batches.
 func Consume(c *mongo.Collection, count, each, inFlight int) (time.Duration, error) {
 	ctx := context.Background()
 	start := time.Now()

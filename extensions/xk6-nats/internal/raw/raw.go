@@ -1,5 +1,5 @@
-// Package raw holds what someone who knows nats.go would write by hand to move messages as fast as it can: the measure for
-// the drivers. Every loop returns how long its messages took.
+// Package raw has loops written by hand over nats.go, to compare the drivers with. Every loop
+// returns its duration.
 package raw
 
 import (
@@ -25,7 +25,8 @@ func PublishCore(nc *nats.Conn, subject string, body []byte, count int) (time.Du
 	return time.Since(start), err
 }
 
-// PublishStream publishes count messages asynchronously, with window of them unconfirmed, and ends when all are confirmed.
+// PublishStream publishes count messages asynchronously, with window of them unconfirmed, until all
+// are confirmed.
 func PublishStream(nc *nats.Conn, subject string, body []byte, count, window int) (time.Duration, error) {
 	var acked atomic.Int64
 	var failure atomic.Pointer[error]
@@ -64,8 +65,8 @@ func PublishStream(nc *nats.Conn, subject string, body []byte, count, window int
 	return took, nil
 }
 
-// ConsumeCore receives count messages in nats.go's callback, and tells received of each. It calls ready once it would see the
-// first.
+// ConsumeCore receives count messages in nats.go's callback, and calls received for each. It calls
+// ready when it is subscribed.
 func ConsumeCore(nc *nats.Conn, subject string, count int, ready, received func()) (time.Duration, error) {
 	finished := make(chan struct{})
 	got := 0
@@ -109,7 +110,8 @@ func FetchStream(ctx context.Context, consumer jetstream.Consumer, count, batch 
 	return time.Since(start), nil
 }
 
-// ConsumeStream receives and acknowledges count messages in the callback of nats.go's continuous pull.
+// ConsumeStream receives and acknowledges count messages in the callback of nats.go's continuous
+// pull.
 func ConsumeStream(consumer jetstream.Consumer, count, prefetch int) (time.Duration, error) {
 	finished := make(chan error, 1)
 	got := 0

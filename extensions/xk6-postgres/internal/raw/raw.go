@@ -1,5 +1,5 @@
-// Package raw holds what someone who knows pgx would write by hand to move messages through a table: the measure for the driver. Every loop returns how
-// long its messages took.
+// Package raw has loops written by hand over pgx, to compare the driver with. Every loop returns
+// its duration.
 package raw
 
 import (
@@ -10,10 +10,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// wake tells who waits for messages that there are some.
+// wake notifies waiting consumers.
 const wake = "SELECT pg_notify('raw', '')"
 
-// Insert adds count messages to a table, so many with each transaction, which wakes consumers too.
+// Insert adds count messages to a table, each of them per transaction, and wakes consumers.
 func Insert(c *pgx.Conn, table string, body []byte, count, each int) (time.Duration, error) {
 	ctx := context.Background()
 	sql := "INSERT INTO " + table + " (body) SELECT unnest($1::bytea[])"
@@ -49,7 +49,7 @@ func Copy(c *pgx.Conn, table pgx.Identifier, body []byte, count, each int) (time
 	return time.Since(start), nil
 }
 
-// Consume takes count messages, so many with each statement, reads them and deletes them.
+// Consume leases count messages, each of them per statement, and deletes them.
 func Consume(c *pgx.Conn, table string, count, each int) (time.Duration, error) {
 	ctx := context.Background()
 	lease := fmt.Sprintf(`WITH chosen AS MATERIALIZED (SELECT id FROM %[1]s WHERE next_delivery <= now() ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED)

@@ -1,5 +1,5 @@
-// Package raw holds what someone who knows go-redis would write by hand to move messages through a stream as fast as it can: the
-// measure for the drivers. Every loop returns how long its messages took.
+// Package raw has loops written by hand over go-redis, to compare the drivers with. Every loop
+// returns its duration.
 package raw
 
 import (
@@ -28,8 +28,8 @@ func Publish(client *redis.Client, stream string, body []byte, count, window int
 	return time.Since(start), nil
 }
 
-// PublishFullDuplex adds count messages to a stream by the library's automatic pipelines, with up to window of them unanswered. Commands and replies
-// flow at once, over one connection of a client of its own.
+// PublishFullDuplex adds count messages by the library's automatic pipelines, with up to window
+// unanswered, over one connection in both directions.
 func PublishFullDuplex(client *redis.Client, stream string, body []byte, count, window int) (time.Duration, error) {
 	ctx := context.Background()
 	options := *client.Options()
@@ -61,8 +61,8 @@ func PublishFullDuplex(client *redis.Client, stream string, body []byte, count, 
 	return time.Since(start), err
 }
 
-// Consume makes a group and, as its only member, receives and acknowledges count messages, a batch at a time. The clock starts
-// when the group is there.
+// Consume creates a group and, as its only member, receives and acknowledges count messages in
+// batches. The time begins when the group exists.
 func Consume(client *redis.Client, stream, group string, count, batch int) (time.Duration, error) {
 	ctx := context.Background()
 	if err := client.XGroupCreate(ctx, stream, group, "0").Err(); err != nil {

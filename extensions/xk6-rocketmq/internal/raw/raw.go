@@ -1,5 +1,5 @@
-// Package raw holds what someone who knows RocketMQ's protocol would write by hand, over the stubs that the driver uses, to move messages as fast as it
-// can. Every loop returns how long its messages took.
+// Package raw has loops written by hand over the protocol's stubs, to compare the driver with.
+// Every loop returns its duration.
 package raw
 
 import (
@@ -23,7 +23,7 @@ func As(client string) context.Context {
 	return metadata.AppendToOutgoingContext(context.Background(), "x-mq-client-id", client, "x-mq-language", "GO", "x-mq-client-version", "5.0.1", "x-mq-protocol", "v2")
 }
 
-// Produce sends count messages, one by each request, with so many requests at a time, and ends when all are confirmed.
+// Produce sends count messages, one with each request, with several requests at a time.
 func Produce(channel *grpc.ClientConn, topic string, body []byte, count, requests int) (time.Duration, error) {
 	client, ctx := v2.NewMessagingServiceClient(channel), As("raw")
 	resource := &v2.Resource{Name: topic}
@@ -57,8 +57,8 @@ func Produce(channel *grpc.ClientConn, topic string, body []byte, count, request
 	return took, nil
 }
 
-// Consume receives count messages by some loops, each of which receives up to 32 messages and acknowledges them by one request. The group is there,
-// and the server knows the client.
+// Consume receives count messages in several loops, up to 32 with each request, and acknowledges
+// them. The group and the client must be registered.
 func Consume(channel *grpc.ClientConn, client, group string, queue *v2.MessageQueue, count, loops int) (time.Duration, error) {
 	stub := v2.NewMessagingServiceClient(channel)
 	ctx, end := context.WithCancel(As(client))

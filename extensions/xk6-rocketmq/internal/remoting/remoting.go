@@ -1,5 +1,5 @@
-// Package remoting asks RocketMQ's name server and brokers what gRPC has no calls for: a frame is its length, the length of its header, the header as
-// JSON and a body.
+// Package remoting calls RocketMQ's name server and brokers by the remoting protocol. A frame is
+// its length, the length of its header, the header as JSON and a body.
 package remoting
 
 import (
@@ -22,7 +22,7 @@ import (
 // Dial connects to an address.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Client makes one connection for each call: it is asked rarely, and keeps nothing that would have to be closed.
+// Client makes one connection for each call, because calls are rare.
 type Client struct {
 	Dial        Dial
 	Timeout     time.Duration // of one call
@@ -31,14 +31,14 @@ type Client struct {
 	Description string        // what the other side calls whoever fails: "name server", "broker"
 }
 
-// Error is an answer that is no success.
+// Error is an answer that is not a success.
 type Error struct {
-	Code int
-	Text string // the first line of what the server says
-	who  string
+	Code   int
+	Text   string // the first line of what the server says
+	server string
 }
 
-func (e *Error) Error() string { return fmt.Sprintf("%s: code %d: %s", e.who, e.Code, e.Text) }
+func (e *Error) Error() string { return fmt.Sprintf("%s: code %d: %s", e.server, e.Code, e.Text) }
 
 // header is that of a request and of an answer.
 type header struct {
@@ -54,7 +54,8 @@ type header struct {
 // most is more than any answer has.
 const most = 64 << 20
 
-// Call asks an address, and gives the fields and the body of the answer. Its errors are an [*Error], those of the network, and ctx's.
+// Call returns the fields and the body of the answer. Its errors are an [*Error], those of the
+// network, and ctx's.
 func (c *Client) Call(ctx context.Context, address string, code int, fields map[string]string, body []byte) (map[string]string, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -72,8 +73,8 @@ func (c *Client) Call(ctx context.Context, address string, code int, fields map[
 		return nil, nil, fmt.Errorf("%s: %w", c.Description, err)
 	}
 	if answer.Code != 0 {
-		said, _, _ := bytes.Cut([]byte(answer.Remark), []byte("\n"))
-		return nil, nil, &Error{Code: answer.Code, Text: string(said), who: c.Description}
+		remark, _, _ := bytes.Cut([]byte(answer.Remark), []byte("\n"))
+		return nil, nil, &Error{Code: answer.Code, Text: string(remark), server: c.Description}
 	}
 	return answer.Fields, text, nil
 }
@@ -106,7 +107,7 @@ func exchange(conn net.Conn, ask header, body []byte) (answer header, text []byt
 	return answer, rest[size:], nil
 }
 
-// sign adds who asks: the key, and a code over the values of all fields, in the order of their names, and the body.
+// sign adds the access key, and a code over all fields, sorted by name, and the body.
 func (c *Client) sign(fields map[string]string, body []byte) map[string]string {
 	if c.User == "" {
 		return fields
@@ -125,10 +126,10 @@ func (c *Client) sign(fields map[string]string, body []byte) map[string]string {
 	return signed
 }
 
-// number is a name in an object that stands without quotes, which RocketMQ writes and JSON does not have.
+// number finds a number as a name without quotes, which RocketMQ writes and JSON does not allow.
 var number = regexp.MustCompile(`([{,])(\d+):`)
 
-// Unmarshal reads a body. Objects whose names are numbers are understood; strings that look like that must not occur.
+// Unmarshal reads a body. Names of objects may be numbers; strings must not look like that.
 func Unmarshal(body []byte, into any) error {
 	if err := json.Unmarshal(number.ReplaceAll(body, []byte(`$1"$2":`)), into); err != nil {
 		return fmt.Errorf("an answer that cannot be read: %w", err)

@@ -1,5 +1,5 @@
-// Package raw holds what someone who knows aws-sdk-go-v2 would write by hand to move messages through a queue: the measure for the driver. Every loop
-// returns how long its messages took.
+// Package raw has loops written by hand over aws-sdk-go-v2, to compare the driver with. Every loop
+// returns its duration.
 package raw
 
 import (
@@ -18,7 +18,7 @@ import (
 
 const batch = 10
 
-// each runs so many loops side by side until one of them is done or fails.
+// each runs loops concurrently until one of them is done or fails.
 func each(loops int, loop func() error) (time.Duration, error) {
 	var wg sync.WaitGroup
 	errs := make(chan error, loops)
@@ -36,8 +36,8 @@ func each(loops int, loop func() error) (time.Duration, error) {
 	return took, nil
 }
 
-// Send sends count messages, ten with each request, so many requests at a time. A body of bytes, which the service does not take as they are, goes in base64, with
-// an attribute that says so.
+// Send sends count messages, ten with each request, with several requests at a time. A binary body
+// is sent as base64, with an attribute.
 func Send(c *sqs.Client, url string, body []byte, text bool, count, requests int) (time.Duration, error) {
 	var next atomic.Int64
 	return each(requests, func() error {
@@ -67,7 +67,7 @@ func Send(c *sqs.Client, url string, body []byte, text bool, count, requests int
 	})
 }
 
-// Receive receives and deletes count messages, up to ten with each request, so many loops at a time.
+// Receive receives and deletes count messages, up to ten with each request, in several loops.
 func Receive(c *sqs.Client, url string, count, loops int) (time.Duration, error) {
 	var got atomic.Int64
 	return each(loops, func() error {
