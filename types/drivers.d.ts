@@ -71,7 +71,7 @@ declare module 'k6/x/broker' {
     /** mongodb: The name that the replica set must have; servers of another one are not used. */
     replicaSet?: string;
     /**
-     * kafka, kafka-share, kmq: How long any request other than producing and consuming is tried, and how long an answer may be overdue before the connection is given up. Default: `10s`.
+     * kafka, kafka-share, kmq: How long a request other than produce and fetch is retried, and how long an answer may be overdue until the connection is closed. Default: `10s`.
      * kurrentdb, rocketmq: How long the answer to one request may take, a connection that has to be made again included. Default: `10s`.
      */
     requestTimeout?: Duration;
@@ -136,7 +136,7 @@ declare module 'k6/x/broker' {
   export interface DriverProducerOptions {
     /** nats-jetstream: How long to wait for the broker's answer to a message before it fails as a timeout. Default: `30s`. */
     ackTimeout?: Duration;
-    /** kafka, kafka-share, kmq: Who has written a message when it is confirmed: all in-sync replicas, the leader, or nobody. One of all, leader, none. Default: `all`. */
+    /** kafka, kafka-share, kmq: Who has written a message when it is confirmed: all in-sync replicas, the leader, or none. One of all, leader, none. Default: `all`. */
     acks?: 'all' | 'leader' | 'none';
     /** rabbitmq, rabbitmq-pubsub, rabbitmq-stream: Which application sent it. */
     appId?: string;
@@ -152,7 +152,7 @@ declare module 'k6/x/broker' {
     batchDelay?: Duration;
     /**
      * kafka, kafka-share: The largest batch, in bytes before compression; the broker's message.max.bytes has the last word. Default: `1048588`.
-     * kmq: The largest batch, in bytes before compression; what is larger could not be sent again within a broker's default message.max.bytes. Default: `1047564`.
+     * kmq: The largest batch, in bytes before compression; a larger one could not be sent again within a broker's default message.max.bytes. Default: `1047564`.
      */
     batchMaxBytes?: Size;
     /** pulsar, pulsar-failover: The most messages of a batch. Default: `1000`. */
@@ -318,7 +318,7 @@ declare module 'k6/x/broker' {
     checkpointAfter?: Duration;
     /** redis-streams: How often a consumer looks for messages that another one gave back when it closed, or has held for longer than minIdle. Default: `250ms`. */
     claimInterval?: Duration;
-    /** kafka: How long an ack may wait for its commit where no confirmation is asked for. Default: `250ms`. */
+    /** kafka: How long an ack may wait for its commit if no confirmation is asked for. Default: `250ms`. */
     commitInterval?: Duration;
     /** rabbitmq, rabbitmq-pubsub: Priority of the consumer among those of the queue. */
     consumerPriority?: number;
@@ -372,14 +372,10 @@ declare module 'k6/x/broker' {
     inFlight?: number;
     /** nats-jetstream: After what time of absence the server forgets a consumer that has no group. Default: `30s`. */
     inactiveThreshold?: Duration;
-    /** kafka: Static membership: members are named instanceId-0, instanceId-1 and so on, and one that comes back within sessionTimeout gets its partitions back without a rebalance. */
-    instanceId?: string;
     /** rocketmq: How long a message may be with a consumer and not settled before it is delivered again. Default: `30s`. */
     invisibleTime?: Duration;
     /** mongodb: A write also waits for the journals, on disk, of the members that it waits for; false leaves that to the servers. Default: durable `true`. */
     journal?: boolean;
-    /** rabbitmq-pubsub: Let a classic queue keep messages on disk only (x-queue-mode; broker versions before 3.12). */
-    lazy?: boolean;
     /** rabbitmq-pubsub: Where the leader of a replicated queue starts: on the node of this connection, or on the least loaded (balanced, which a classic queue refuses). One of client-local, balanced. Default: `client-local`. */
     leaderLocator?: 'client-local' | 'balanced';
     /**
@@ -387,8 +383,6 @@ declare module 'k6/x/broker' {
      * redis-list: How long after a consumer's last sign of life the others take its messages; each gives one, and looks, every third of it. Default: `10s`.
      */
     lease?: Duration;
-    /** kafka: A static member that is closed gives its partitions up at once, instead of keeping them for sessionTimeout. Default: `true`. */
-    leaveOnClose?: boolean;
     /** kurrentdb: How many of the latest messages the group has in memory before it reads from the disk. Default: `500`. */
     liveBuffer?: number;
     /** nats-jetstream: How many messages may be delivered and not settled in the whole group; -1 is no limit; each member is bounded by its prefetch. Default: `100000`. */
@@ -525,8 +519,6 @@ declare module 'k6/x/broker' {
     expires?: Duration;
     /** postgres: How much of a page, in percent, INSERT fills: what it leaves is for the second version that a message has when it was delivered. Default: `50`. */
     fillFactor?: number;
-    /** rabbitmq: Let a classic queue keep messages on disk only (x-queue-mode; broker versions before 3.12). */
-    lazy?: boolean;
     /** rabbitmq, rabbitmq-stream: Where the leader of a replicated queue starts: on the node of this connection, or on the least loaded (balanced, which a classic queue refuses). One of client-local, balanced. Default: `client-local`. */
     leaderLocator?: 'client-local' | 'balanced';
     /**
