@@ -21,12 +21,12 @@ func init() {
 		Key:             true,
 		Headers:         true,
 		Attempts:        true,
-		Requests:        true,
 	}
 	driver.Register(driver.Driver{
-		Name:     "amqp1",
-		Schemes:  []string{"amqp1", "amqp1+tls"},
-		Doc:      "Queues over AMQP 1.0, of Artemis, RabbitMQ 4, Qpid, Azure Service Bus and others: a topic is a queue (anycast), which is one shared flow.",
+		Name:    "amqp1",
+		Schemes: []string{"amqp1", "amqp1+tls"},
+		Doc: "Queues over AMQP 1.0, of Artemis, RabbitMQ 4, Qpid, Azure Service Bus and others: a topic is a queue " +
+			"(anycast), which is one shared flow.",
 		Protocol: protocol,
 		Features: queues,
 		Options:  slices.Concat(connectOptions(), messageOptions(), consumeOptions(), topicOptions()),
@@ -38,9 +38,10 @@ func init() {
 	groups.Start = driver.StartNew
 	groups.Groups, groups.Fanout = true, true
 	driver.Register(driver.Driver{
-		Name:     "amqp1-pubsub",
-		Schemes:  []string{"amqp1-pubsub", "amqp1-pubsub+tls"},
-		Doc:      "Topics over AMQP 1.0 (multicast): each group is a subscription, durable and shared by its consumers.",
+		Name:    "amqp1-pubsub",
+		Schemes: []string{"amqp1-pubsub", "amqp1-pubsub+tls"},
+		Doc: "Topics over AMQP 1.0 (multicast): each group is a subscription, durable and shared by its consumers." +
+			"Topics over AMQP 1.0 (multicast): each group is a subscription, durable and shared by its consumers.",
 		Protocol: protocol,
 		Features: groups,
 		Options:  slices.Concat(connectOptions(), messageOptions(), consumeOptions(), subscribeOptions()),
@@ -49,7 +50,7 @@ func init() {
 	})
 }
 
-// mode tells the drivers of this package apart.
+// mode is one of the drivers of this package.
 type mode uint8
 
 const (
@@ -57,7 +58,7 @@ const (
 	pubsub             // a message goes to every subscription
 )
 
-// capability is how AMQP's bindings of JMS ask for a mode: brokers whose addresses may be either go by it, others pass over it.
+// capability is the name of a mode in AMQP's bindings of JMS. Some brokers ignore it.
 func (m mode) capability() string {
 	if m == pubsub {
 		return "topic"

@@ -2,7 +2,7 @@ package amqp1
 
 import "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 
-// The optional verbs. A signature that is not quite right would be a verb that is not there.
+// The optional interfaces of the drivers: a method with a wrong signature must not compile.
 var (
 	_ driver.Admin      = &conn{}
 	_ driver.Backlogger = &conn{}
@@ -11,6 +11,4 @@ var (
 	_ driver.Unwrapper  = &conn{}
 	_ driver.Unwrapper  = &producer{}
 	_ driver.Unwrapper  = &consumer{}
-	_ driver.Requester  = &producer{}
-	_ driver.Replier    = &consumer{}
 )
