@@ -222,10 +222,7 @@ func TestAGroupWithOtherSettings(t *testing.T) {
 	f.consumer(c, "t", "g", map[string]any{"strategy": "Pinned", "messageTimeout": "5s", "maxSubscribers": 3})
 	f.consumer(c, "t", "g", map[string]any{"strategy": "Pinned", "messageTimeout": "5s", "maxSubscribers": 3})
 	_, err := c.NewConsumer(f.context(), driver.ConsumerConfig{Topic: "t", Group: "g", Prefetch: 1, Options: f.resolve(driver.OnConsumer, nil)})
-	for _, want := range []string{
-		`option "strategy": group g exists with Pinned, asked for RoundRobin`, `option "messageTimeout": group g exists with 5s, asked for 30s`,
-		`option "maxSubscribers": group g exists with 3, asked for 0`,
-	} {
+	for _, want := range []string{`option "group": g exists with`, "Pinned", "RoundRobin"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in: %v", want, err)
 		}

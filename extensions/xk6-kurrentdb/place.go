@@ -6,7 +6,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// place is where an event is in its stream, and when the server wrote it.
+// place returns an event's revision and the time when the server wrote it.
 func place(m *driver.Message) driver.Place {
 	d, ok := m.Token.(*delivery)
 	if !ok {

@@ -2,7 +2,7 @@ package kurrentdb
 
 import "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 
-// The optional verbs. A signature that is not quite right would be a verb that is not there.
+// The optional interfaces of the driver: a method with a wrong signature must not compile.
 var (
 	_ driver.Admin          = &conn{}
 	_ driver.TopicDescriber = &conn{}
