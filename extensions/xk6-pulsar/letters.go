@@ -3,19 +3,20 @@ package pulsar
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 
 	"github.com/apache/pulsar-client-go/pulsar"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// deadLetters sends rejected messages to a topic of their own. Pulsar has no rejection: its clients do that.
+// deadLetters sends rejected messages to a topic of their own, because Pulsar has no rejection.
 type deadLetters struct {
 	conn  *conn
-	topic string // "" where there is none
+	topic string // or ""
 
 	mu       sync.Mutex
-	producer pulsar.Producer // made for the first
+	producer pulsar.Producer // nil before the first message
 }
 
 func (c *conn) newDeadLetters(topic string) *deadLetters { return &deadLetters{conn: c, topic: topic} }
@@ -35,12 +36,10 @@ func (l *deadLetters) send(ctx context.Context, b driver.Batch) error {
 		if !ok {
 			return errSettled
 		}
-		letter := pulsar.ProducerMessage{Payload: d.Payload(), Key: d.Key(), EventTime: d.EventTime(), Properties: map[string]string{
-			"REAL_TOPIC": d.Topic(), "ORIGIN_MESSAGE_ID": d.ID().String(), // as the clients' own dead letters have it
-		}}
-		for name, value := range d.Message.Properties() {
-			letter.Properties[name] = value
-		}
+		letter := pulsar.ProducerMessage{Payload: d.Payload(), Key: d.Key(), EventTime: d.EventTime()}
+		// The clients' own dead letters have these properties.
+		letter.Properties = map[string]string{"REAL_TOPIC": d.Topic(), "ORIGIN_MESSAGE_ID": d.ID().String()}
+		maps.Copy(letter.Properties, d.Message.Properties())
 		p.SendAsync(ctx, &letter, func(_ pulsar.MessageID, _ *pulsar.ProducerMessage, err error) { failed <- err })
 	}
 	var all error
@@ -65,9 +64,9 @@ func (l *deadLetters) open(ctx context.Context) (pulsar.Producer, error) {
 	if err != nil {
 		return nil, &driver.OptionError{Name: "deadLetterTopic", Err: err}
 	}
-	l.producer, err = await(ctx, l.conn, func() (pulsar.Producer, error) {
-		return l.conn.client.CreateProducer(pulsar.ProducerOptions{Topic: t.String(), DisableBatching: true, BackOffPolicyFunc: newBackoff})
-	}, pulsar.Producer.Close)
+	options := pulsar.ProducerOptions{Topic: t.String(), DisableBatching: true, BackOffPolicyFunc: newBackoff}
+	create := func() (pulsar.Producer, error) { return l.conn.client.CreateProducer(options) }
+	l.producer, err = await(ctx, l.conn, create, pulsar.Producer.Close)
 	return l.producer, err
 }
 

@@ -13,51 +13,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// What a client library's producer does not do by itself: it closes for good when its topic is deleted.
-func TestATopicThatIsDeletedAndCreatedAgain(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t, "BROKER_URL_PULSAR")
-	topic := f.topic(1)
-	p := f.producer(topic, nil)
-	c := f.consumer(topic, "group", nil)
-	f.send(p, numbered(1))
-	if err := c.Settle(within(t), f.take(c, 1), driver.Ack); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.conn.DeleteTopic(within(t), topic); err != nil {
-		t.Fatal(err)
-	}
-	failed := 0
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for ctx := within(t); failed == 0; <-tick.C { // one that is sent while the client looks for the topic may wait for it
-		if err := try(ctx, p, numbered(1))[0]; err != nil {
-			if kind := f.address.Driver.KindOf(err); kind != driver.NotFound && kind != driver.Disconnected {
-				t.Fatalf("kind %s: %v", kind, err)
-			}
-			failed++
-		}
-	}
-	f.create(topic, 1)
-	for ctx := within(t); ; <-tick.C {
-		if try(ctx, p, numbered(1))[0] == nil {
-			break
-		}
-		if ctx.Err() != nil {
-			t.Fatal("nothing could be sent to the topic that was created again")
-		}
-	}
-	for ctx, b := within(t), make(driver.Batch, 1); ; {
-		_, err := c.Receive(ctx, b)
-		if err == nil {
-			break
-		}
-		if f.address.Driver.KindOf(err) != driver.NotFound {
-			t.Fatal(err)
-		}
-	}
-}
-
 // A connection opens where one of several servers answers, whichever the client asks first.
 func TestADeadServerBesideALiveOne(t *testing.T) {
 	t.Parallel()
@@ -252,7 +207,7 @@ func TestPermits(t *testing.T) {
 		all = append(all, d)
 		p.arrive(d)
 	}
-	settle := func(i int) { _, _ = p.settle(driver.Batch{{Token: all[i]}}, nil) }
+	settle := func(i int) { _, _ = p.settle(driver.Batch{{Token: all[i]}}) }
 	expect := func(when string, queued, open int) {
 		t.Helper()
 		if p.queued != queued || p.open != open {
@@ -281,7 +236,7 @@ func TestPermits(t *testing.T) {
 	expect("all is settled", 1, 0)
 	p.taken(all[1].Message)
 	expect("in the end", 0, 0)
-	if ids, err := p.settle(driver.Batch{{Token: all[1]}}, nil); len(ids) != 0 || !errors.Is(err, errSettled) {
+	if ids, err := p.settle(driver.Batch{{Token: all[1]}}); len(ids) != 0 || !errors.Is(err, errSettled) {
 		t.Errorf("settled twice: %v, %v", ids, err)
 	}
 }
