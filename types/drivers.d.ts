@@ -306,8 +306,6 @@ declare module 'k6/x/broker' {
     ackDelay?: Duration;
     /** nats-jetstream: Whether each message is acknowledged, or the last of a batch for all before it, or none (the server settles what it delivers). One of explicit, all, none. Default: `explicit`. */
     ackPolicy?: 'explicit' | 'all' | 'none';
-    /** pulsar-failover: Whether each message is acknowledged by itself, or with it all before it of its partition, acknowledged or not. One of individual, cumulative. Default: `individual`. */
-    ackType?: 'individual' | 'cumulative';
     /** nats-jetstream: After what time without settlement the server delivers a message again. Default: `30s`. */
     ackWait?: Duration;
     /** rabbitmq-pubsub: Arguments of that binding, such as { 'x-match': 'all', type: 'create' } of an exchange of type headers, which else gives the queue every message. */
@@ -556,10 +554,7 @@ declare module 'k6/x/broker' {
     persist?: 'default' | 'async';
     /** rabbitmq, rabbitmq-stream: Any other arguments of the queue to create, such as { 'x-max-in-memory-length': 1000 }; one that another option sets is refused. */
     queueArguments?: string | string[] | { [name: string]: string | number | boolean };
-    /**
-     * amqp1: Kind of queue to create at RabbitMQ: on one node, or replicated by Raft; other brokers pass over it. One of classic, quorum. Default: `classic`.
-     * rabbitmq: Kind of queue to create: on one node, or replicated by Raft. One of classic, quorum. Default: `classic`; durable `quorum`.
-     */
+    /** rabbitmq: Kind of queue to create: on one node, or replicated by Raft. One of classic, quorum. Default: `classic`; durable `quorum`. */
     queueType?: 'classic' | 'quorum';
     /**
      * kafka, kafka-share, kmq: How long messages are kept (retention.ms), whole milliseconds; 0 is the broker's default, and takes a topic that exists as it is. Default: `0`.
