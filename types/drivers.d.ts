@@ -35,8 +35,6 @@ declare module 'k6/x/broker' {
     keepAlive?: Duration;
     /** pulsar, pulsar-failover: Which of the brokers' advertisedListeners to connect to. */
     listenerName?: string;
-    /** kmq: The topic of a group's markers, where {topic} and {group} stand for their names; it is made, with as many partitions as the topic, where it is not there. Default: `{topic}__markers__{group}`. */
-    markersTopic?: string;
     /** redis-list, redis-pubsub, redis-streams: The name by which the sentinels know the master. */
     master?: string;
     /** blueflood: How large a request may be: the server's HTTP_MAX_CONTENT_LENGTH. It never answers a larger one, so that a batch that makes one is refused here. Default: `1MiB`. */
@@ -442,7 +440,6 @@ declare module 'k6/x/broker' {
     /** amqp1, amqp1-pubsub: How nack gives a message back: as a delivery that failed, which counts (modify), so that this consumer gets it no more (elsewhere), or as if it had not been delivered (release). One of modify, elsewhere, release. Default: `modify`. */
     requeue?: 'modify' | 'elsewhere' | 'release';
     /**
-     * kmq: How long a message that is given back waits until it is sent again, whole milliseconds; 0 is at once. Default: `0`.
      * mongodb, postgres: How long after a message was given back it is delivered again at the earliest.
      * rocketmq: How long after a message was given back it is delivered again at the earliest. Default: `0s`.
      * sqs, sqs-fifo: How long after a message was given back it is delivered again at the earliest, whole seconds.

@@ -14,7 +14,6 @@ type reader struct {
 	*client
 	conn    *conn
 	topic   string
-	direct  bool  // reads partitions without a group
 	pending error // polled beside messages, and returned after them
 	headers int   // the number in the last poll
 }
@@ -60,10 +59,6 @@ func (r *reader) pollOnce(ctx context.Context, n int, records []*kgo.Record) ([]
 	case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		err = ctx.Err()
 	}
-	if noTopic(err) {
-		r.AllowRebalance() // leaving the topic needs one
-		err = errors.Join(err, r.again(ctx))
-	}
 	if len(records) > 0 {
 		r.pending, err = err, nil
 	}
@@ -97,7 +92,7 @@ func (c *conn) newDirectConsumer(ctx context.Context, cfg driver.ConsumerConfig)
 	if err != nil {
 		return nil, err
 	}
-	d := &directConsumer{reader: reader{conn: c, topic: cfg.Topic, direct: true}}
+	d := &directConsumer{reader: reader{conn: c, topic: cfg.Topic}}
 	// The offsets are explicit: "at the end" would be the end at the first fetch.
 	d.client, err = c.newClient(append(fetchOptionsOf(cfg.Options),
 		kgo.ConsumePartitions(from.KOffsets()), kgo.WithHooks(newStamp(len(from[cfg.Topic]))))...)

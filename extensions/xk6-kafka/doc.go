@@ -27,10 +27,10 @@
 // markers of the partitions that the group "<group>__redelivery" assigns it. If a start marker is
 // older than redeliverAfter, the tracker sends the message again to the end of its partition, with
 // key, body, headers and two headers of the protocol, which consumers count and do not show.
-// Requeue sends the message again at once, or after requeueDelay. Reject and maxAttempts end it,
-// and send it to deadLetterTopic if there is one. A consumer that closes sends its unsettled
-// messages again. Other groups skip such a copy if they use this driver. Any other reader gets it
-// twice.
+// Requeue sends the message again at once. Reject and maxAttempts end it, and send it to
+// deadLetterTopic if there is one. The markers are in topic "<topic>__markers__<group>". A consumer
+// that closes sends its unsettled messages again. Other groups skip such a copy if they use this
+// driver. Any other reader gets it twice.
 //
 // # Connection string
 //
@@ -89,11 +89,11 @@
 // PurgeTopic include the markers. The broker's retention must be longer than redeliverAfter.
 //
 // Groups read added partitions from their beginning, consumers without a group do not read them. If
-// a topic is deleted and created again, the first message of an open producer fails, and open
-// consumers read the new topic from its beginning. An open consumer of a share group receives
-// nothing more, and its backlog is not known. MaxMessageBytes is for a message without key and
-// headers. There are no transactions and no request/reply of Kafka's own. A message's timestamp is
-// the producer's unless the topic's message.timestamp.type is LogAppendTime.
+// a topic is deleted and created again, open producers and consumers fail until they are opened
+// again. An open consumer of a share group receives nothing more, and its backlog is not known.
+// MaxMessageBytes is for a message without key and headers. There are no transactions and no
+// request/reply of Kafka's own. A message's timestamp is the producer's unless the topic's
+// message.timestamp.type is LogAppendTime.
 //
 // # As
 //

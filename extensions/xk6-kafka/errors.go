@@ -15,15 +15,8 @@ import (
 var errRevoked = errors.New("a partition has been given to another member of the group: " +
 	"its messages are delivered again, the others are settled")
 
-// errForgotten is the error of a message that was not sent before its topic was deleted.
-var errForgotten = errors.New("the topic was deleted while the message waited to be sent")
-
-// Texts of the library's errors without an exported value: of a message as above, and the prefix of
-// that for a partition the topic does not have.
-const (
-	purged      = "topic purged while buffered"
-	noPartition = "invalid record partitioning choice of "
-)
+// noPartition begins the library's error for a partition that the topic does not have.
+const noPartition = "invalid record partitioning choice of "
 
 // tooLargeError is the error of a message that does not fit into a batch and was not sent.
 type tooLargeError struct {
@@ -92,8 +85,6 @@ func classify(err error) driver.Kind {
 		return driver.Closed
 	case errors.Is(err, errRevoked):
 		return driver.Rejected
-	case errors.Is(err, errForgotten):
-		return driver.NotFound
 	case errors.Is(err, kgo.ErrMaxBuffered):
 		return driver.Throttled
 	case errors.As(err, new(*kadm.AuthError)), errors.As(err, new(*refusedError)):
@@ -110,4 +101,10 @@ func classify(err error) driver.Kind {
 		return driver.Disconnected
 	}
 	return driver.Unknown
+}
+
+// noTopic reports whether a topic is absent or is not the one the client opened.
+func noTopic(err error) bool {
+	return errors.Is(err, kerr.UnknownTopicID) || errors.Is(err, kerr.UnknownTopicOrPartition) ||
+		errors.Is(err, kerr.InconsistentTopicID)
 }

@@ -20,7 +20,6 @@ type kmqConsumer struct {
 	*inbox.Inbox[*delivery]
 	member
 	queue   queue
-	owner   *kmqConn
 	confirm bool
 	room    *inbox.Room
 	polling sync.WaitGroup
@@ -55,7 +54,7 @@ func (c *kmqConn) NewConsumer(ctx context.Context, cfg driver.ConsumerConfig) (d
 	if cfg.Group == "" {
 		cfg.Group = defaultGroup(cfg.Topic)
 	}
-	q := c.queue(cfg.Topic, cfg.Group, cfg.Options)
+	q := newQueue(cfg.Topic, cfg.Group, cfg.Options)
 	if q.letters != "" {
 		if _, err := c.metadata(ctx, q.letters); err != nil {
 			return nil, &driver.OptionError{Name: "deadLetterTopic", Err: err}
@@ -65,7 +64,7 @@ func (c *kmqConn) NewConsumer(ctx context.Context, cfg driver.ConsumerConfig) (d
 		return nil, err
 	}
 	k := &kmqConsumer{
-		member: newMember(c.conn, cfg.Topic, cfg.Group), queue: q, owner: c, confirm: cfg.ConfirmSettle,
+		member: newMember(c.conn, cfg.Topic, cfg.Group), queue: q, confirm: cfg.ConfirmSettle,
 		room: inbox.NewRoom(cfg.Prefetch), begun: map[*batch]struct{}{}, Inbox: inbox.New(hand),
 	}
 	options, err := k.prepare(ctx, cfg)
@@ -128,7 +127,7 @@ func (k *kmqConsumer) fetch(ctx context.Context, most int) ([]*delivery, error) 
 		return nil, err
 	}
 	until := time.Now().Add(k.queue.redeliverAfter)
-	if err = k.CommitRecords(context.Background(), k.polled...); err != nil && !lostMembership(err) && !noTopic(err) {
+	if err = k.CommitRecords(context.Background(), k.polled...); err != nil && !lostMembership(err) {
 		return nil, err
 	}
 	clear(k.polled)
@@ -142,12 +141,7 @@ func (k *kmqConsumer) fetch(ctx context.Context, most int) ([]*delivery, error) 
 
 // start writes start markers and waits for them.
 func (k *kmqConsumer) start(ctx context.Context, messages []*kgo.Record) error {
-	err := k.ProduceSync(ctx, startMarkers(k.queue.markers, messages, k.queue.redeliverAfter)...).FirstErr()
-	if noTopic(err) { // it was deleted with the topic, which was created again
-		k.PurgeTopicsFromProducing(k.queue.markers)
-		return errors.Join(err, k.owner.makeMarkersTopic(ctx, k.queue))
-	}
-	return err
+	return k.ProduceSync(ctx, startMarkers(k.queue.markers, messages, k.queue.redeliverAfter)...).FirstErr()
 }
 
 // lostMembership reports whether a commit failed because the partitions are another member's.

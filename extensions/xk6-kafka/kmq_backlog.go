@@ -24,7 +24,7 @@ func (c *kmqConn) Backlog(ctx context.Context, topic, group string) (backlog dri
 	if err != nil {
 		return backlog, err
 	}
-	begun, err := c.begun(ctx, queue{topic: topic, group: group, markers: c.markersTopic(topic, group)})
+	begun, err := c.begun(ctx, queue{topic: topic, group: group, markers: markersTopic(topic, group)})
 	if err != nil {
 		return backlog, err
 	}

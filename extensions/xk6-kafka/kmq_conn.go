@@ -17,26 +17,21 @@ const (
 )
 
 // kmqConn is a connection whose topics are queues by KMQ's protocol.
-type kmqConn struct {
-	*conn
-	template string // of the names of markers' topics
-}
+type kmqConn struct{ *conn }
 
 func openKMQ(ctx context.Context, t driver.Target) (driver.Conn, error) {
-	template := t.Options.String("markersTopic")
-	if !strings.Contains(template, "{group}") || !strings.Contains(template, "{topic}") {
-		return nil, &driver.OptionError{Name: "markersTopic", Err: fmt.Errorf("%q lacks {topic} or {group}", template)}
-	}
 	c, err := dial(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	return &kmqConn{conn: c, template: template}, nil
+	return &kmqConn{c}, nil
 }
 
-func (c *kmqConn) markersTopic(topic, group string) string {
-	return strings.NewReplacer("{topic}", topic, "{group}", group).Replace(c.template)
-}
+// markersTopic returns the name of the topic of a group's markers, which begins with
+// markersOf(topic).
+func markersTopic(topic, group string) string { return markersOf(topic) + group }
+
+func markersOf(topic string) string { return topic + "__markers__" }
 
 // makeMarkersTopic creates the topic of a group's markers if it is absent. It fails if the topic
 // has too few partitions.
@@ -56,12 +51,9 @@ func (c *kmqConn) makeMarkersTopic(ctx context.Context, q queue) error {
 			markers, err = c.metadata(ctx, q.markers)
 		}
 	}
-	few := err == nil && len(markers.Partitions) < n
-	if few {
-		err = fmt.Errorf("topic %s has %d partitions, %s has %d", q.markers, len(markers.Partitions), q.topic, n)
-	}
-	if few || errors.Is(err, kerr.InvalidTopicException) {
-		return &driver.OptionError{Name: "markersTopic", Err: err}
+	if err == nil && len(markers.Partitions) < n {
+		err = fmt.Errorf("topic %s has %d partitions, %s has %d: %w",
+			q.markers, len(markers.Partitions), q.topic, n, kerr.InvalidPartitions)
 	}
 	return err
 }
@@ -72,9 +64,8 @@ func (c *kmqConn) markersTopics(ctx context.Context, topic string) (names []stri
 	if err != nil {
 		return nil, err
 	}
-	before, after, _ := strings.Cut(c.markersTopic(topic, "{group}"), "{group}")
 	for _, name := range all.Names() {
-		if len(name) > len(before)+len(after) && strings.HasPrefix(name, before) && strings.HasSuffix(name, after) {
+		if strings.HasPrefix(name, markersOf(topic)) {
 			names = append(names, name)
 		}
 	}

@@ -23,15 +23,13 @@ type queue struct {
 	markers        string // the topic of markers
 	letters        string // the topic of dead letters, or ""
 	redeliverAfter time.Duration
-	requeueDelay   time.Duration
 	maxAttempts    int64 // 0 is no limit
 }
 
-func (c *kmqConn) queue(topic, group string, v driver.Values) queue {
+func newQueue(topic, group string, v driver.Values) queue {
 	return queue{
-		topic: topic, group: group, markers: c.markersTopic(topic, group), letters: v.String("deadLetterTopic"),
-		redeliverAfter: v.Duration("redeliverAfter"), requeueDelay: v.Duration("requeueDelay"),
-		maxAttempts: v.Int("maxAttempts"),
+		topic: topic, group: group, markers: markersTopic(topic, group), letters: v.String("deadLetterTopic"),
+		redeliverAfter: v.Duration("redeliverAfter"), maxAttempts: v.Int("maxAttempts"),
 	}
 }
 

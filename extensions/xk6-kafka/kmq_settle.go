@@ -35,13 +35,6 @@ func (k *kmqConsumer) Settle(ctx context.Context, b driver.Batch, o driver.Outco
 			a.done(i, err)
 		}, a.wait
 	}
-	if o == driver.Requeue && k.queue.requeueDelay > 0 {
-		// The tracker does the rest.
-		for i, marker := range startMarkers(k.queue.markers, messages, k.queue.requeueDelay) {
-			k.Produce(context.Background(), marker, func(_ *kgo.Record, err error) { done(i, err) })
-		}
-		return wait(ctx)
-	}
 	copies := make([]*kgo.Record, len(messages))
 	for i, d := range deliveries {
 		switch o {

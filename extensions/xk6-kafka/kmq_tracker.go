@@ -131,7 +131,7 @@ func (t *tracker) read(ctx context.Context, records []*kgo.Record) error {
 	now := time.Now()
 	for _, r := range records {
 		p := t.partitions[r.Partition]
-		if p == nil || r.Offset < p.next { // a new partition, or a topic that was created again
+		if p == nil {
 			ends, err := t.conn.offsets(ctx, t.topic, driver.StartNew)
 			if err != nil {
 				return err

@@ -197,9 +197,6 @@ func membershipOptions() []driver.Option {
 
 func shareOptions() []driver.Option { return fetchOptions("100ms") }
 
-// defaultMarkersTopic names a topic of markers for each topic and group.
-const defaultMarkersTopic = "{topic}__markers__{group}"
-
 func kmqOptions() []driver.Option {
 	common := commonOptions()
 	for i := range common {
@@ -210,11 +207,6 @@ func kmqOptions() []driver.Option {
 		}
 	}
 	return slices.Concat(common, fetchOptions("500ms"), membershipOptions(), []driver.Option{
-		{
-			Name: "markersTopic", Scope: driver.OnConnect, Type: driver.String, Default: defaultMarkersTopic,
-			Doc: "The topic of a group's markers, where {topic} and {group} stand for their names; it is made, " +
-				"with as many partitions as the topic, where it is not there.",
-		},
 		{
 			Name: "redeliverAfter", Scope: driver.OnConsumer, Type: driver.Duration, Default: "30s",
 			Min: int64(100 * time.Millisecond), Max: int64(24 * time.Hour), Step: int64(time.Millisecond),
@@ -230,12 +222,6 @@ func kmqOptions() []driver.Option {
 			Name: "deadLetterTopic", Scope: driver.OnConsumer, Type: driver.String,
 			Doc: "The topic, which must be there, that gets messages that are rejected or given up; without it " +
 				"they are dropped.",
-		},
-		{
-			Name: "requeueDelay", Scope: driver.OnConsumer, Type: driver.Duration, Default: "0",
-			Max: int64(24 * time.Hour), Step: int64(time.Millisecond),
-			Doc: "How long a message that is given back waits until it is sent again, whole milliseconds; 0 is at " +
-				"once.",
 		},
 	})
 }

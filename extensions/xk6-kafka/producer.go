@@ -7,7 +7,6 @@ import (
 	"math"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -18,12 +17,11 @@ import (
 // producer sends to one topic or partition.
 type producer struct {
 	*client
-	topic      string
-	partition  int32
-	acked      bool // the broker is asked for an answer
-	failure    lastFailure
-	forgetting atomic.Bool
-	largest    int64 // batch, in bytes
+	topic     string
+	partition int32
+	acked     bool // the broker is asked for an answer
+	failure   lastFailure
+	largest   int64 // batch, in bytes
 
 	mu          sync.RWMutex // after closed is set, nothing is added to outstanding
 	closed      bool
@@ -164,9 +162,6 @@ func (r *record) finished(_ *kgo.Record, err error) {
 	r.Record, r.done, r.place = kgo.Record{Headers: r.Headers[:0]}, nil, nil
 	p.records.Put(r)
 	if err != nil {
-		if noTopic(err) {
-			p.forget()
-		}
 		err = p.explain(err)
 	}
 	done(i, err)
@@ -179,10 +174,7 @@ func (p *producer) explain(err error) error {
 	if errors.Is(err, kerr.MessageTooLarge) && !strings.Contains(err.Error(), ", compressed_bytes=") {
 		return &tooLargeError{p.largest, err}
 	}
-	switch text := err.Error(); {
-	case text == purged:
-		return errForgotten
-	case strings.HasPrefix(text, noPartition):
+	if strings.HasPrefix(err.Error(), noPartition) {
 		return &driver.OptionError{Name: "partition", Err: err}
 	}
 	return p.failure.explain(err)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -142,4 +143,24 @@ func (c *conn) shareOffsets(ctx context.Context, topic, group string) (at map[in
 		return cmp.Or(err, d.Err)
 	})
 	return at, err
+}
+
+// shareTopics has the id of the topic with which a share group of this process began.
+var shareTopics sync.Map // [16]byte by shareKey
+
+type shareKey struct{ hosts, topic, group string }
+
+var errRecreated = errors.New("the topic was deleted and created again while the share group had members: " +
+	"the group's beginning in the new one is not known")
+
+// checkRecreated fails if the topic is not the one with which the share group began.
+func (c *conn) checkRecreated(ctx context.Context, topic, group string) error {
+	now, err := c.metadata(ctx, topic)
+	if err != nil {
+		return err
+	}
+	if first, _ := shareTopics.LoadOrStore(shareKey{c.hosts, topic, group}, now.TopicID); first != now.TopicID {
+		return errRecreated
+	}
+	return nil
 }
