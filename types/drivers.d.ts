@@ -208,8 +208,6 @@ declare module 'k6/x/broker' {
     inFlight?: number;
     /** mongodb: A write also waits for the journals, on disk, of the members that it waits for; false leaves that to the servers. Default: durable `true`. */
     journal?: boolean;
-    /** kurrentdb: Tell the server that bodies are JSON, which its projections read. */
-    json?: boolean;
     /** kafka, kafka-share, kmq: How long a batch waits for more messages. Default: `0`; throughput `5ms`. */
     linger?: Duration;
     /**
@@ -310,8 +308,6 @@ declare module 'k6/x/broker' {
     bindingArguments?: string | string[] | { [name: string]: string | number | boolean };
     /** rabbitmq-pubsub: Binding key of the consumer's queue to the exchange, for the types that have one. Default: `#`. */
     bindingKey?: string;
-    /** kurrentdb: How often the group writes how far it is, if minCheckpoint messages were settled; after a restart of the server it begins there. Default: `2s`. */
-    checkpointAfter?: Duration;
     /** redis-streams: How often a consumer looks for messages that another one gave back when it closed, or has held for longer than minIdle. Default: `250ms`. */
     claimInterval?: Duration;
     /** kafka: How long an ack may wait for its commit if no confirmation is asked for. Default: `250ms`. */
@@ -359,8 +355,6 @@ declare module 'k6/x/broker' {
     groupProtocol?: 'classic' | 'consumer';
     /** kafka, kmq: How often a member asks whether the group has changed, and so how long a new member may wait for the others; classic only. Default: `500ms`. */
     heartbeatInterval?: Duration;
-    /** kurrentdb: How many messages of those read from the disk the group has in memory. Default: `500`. */
-    historyBuffer?: number;
     /**
      * mongodb: How many commands may be under way at a time: of a producer, each with as many messages as batch says; of a consumer, each for one message, which is all that MongoDB leases at once. Default: `8`.
      * sqs, sqs-fifo: How many requests may be under way at a time, each with up to ten messages: of a producer to send, of a consumer to receive and as many to settle. Default: `8`.
@@ -379,8 +373,6 @@ declare module 'k6/x/broker' {
      * redis-list: How long after a consumer's last sign of life the others take its messages; each gives one, and looks, every third of it. Default: `10s`.
      */
     lease?: Duration;
-    /** kurrentdb: How many of the latest messages the group has in memory before it reads from the disk. Default: `500`. */
-    liveBuffer?: number;
     /** nats-jetstream: How many messages may be delivered and not settled in the whole group; -1 is no limit; each member is bounded by its prefetch. Default: `100000`. */
     maxAckPending?: number;
     /**
@@ -389,8 +381,6 @@ declare module 'k6/x/broker' {
      * rocketmq: How often a message is delivered again before it is a dead letter, of a group that is new; 16 is the server's own. Default: `16`.
      */
     maxAttempts?: number;
-    /** kurrentdb: After how many settled messages the group writes how far it is, at once. Default: `1000`. */
-    maxCheckpoint?: number;
     /** nats-jetstream: How many times a message is delivered at most; -1 is no limit. Default: `-1`. */
     maxDeliver?: number;
     /** rabbitmq-pubsub: Most messages that the queue holds; no limit where 0. */
@@ -401,14 +391,10 @@ declare module 'k6/x/broker' {
     maxPriority?: number;
     /** kurrentdb: How often a message is delivered again before the group parks it. Default: `10`. */
     maxRetryCount?: number;
-    /** kurrentdb: How many consumers the group takes at a time; no limit where 0. */
-    maxSubscribers?: number;
     /** rabbitmq-pubsub: How long a message may wait in the queue, whole milliseconds; for ever where 0. */
     messageTTL?: Duration;
     /** kurrentdb: How long a message may be with a consumer, received or prefetched, and not settled before the group delivers it again. Default: `30s`. */
     messageTimeout?: Duration;
-    /** kurrentdb: How many messages are settled at least before the group writes how far it is. Default: `10`. */
-    minCheckpoint?: number;
     /** redis-streams: How long a message may be with a consumer and not settled before another consumer of the group takes it over. Default: `30s`. */
     minIdle?: Duration;
     /** pulsar: How long the client waits before it gives a requeued message back; 0 is as soon as it can, which is 9 ms. Default: `0`. */
@@ -429,8 +415,6 @@ declare module 'k6/x/broker' {
     queueArguments?: string | string[] | { [name: string]: string | number | boolean };
     /** rabbitmq-pubsub: Kind of queue to create: on one node, or replicated by Raft. One of classic, quorum. Default: `classic`; durable `quorum`. */
     queueType?: 'classic' | 'quorum';
-    /** kurrentdb: How many messages the group reads at a time from the disk; less than historyBuffer. Default: `20`. */
-    readBatchSize?: number;
     /** rocketmq: How many requests for messages, of up to 32 each, a consumer has with each broker at a time. Default: `1`. */
     receives?: number;
     /** kmq: How long a message may be with a consumer, from when it is marked as begun, until it is sent again, whole milliseconds. Default: `30s`. */
@@ -445,8 +429,6 @@ declare module 'k6/x/broker' {
      * sqs, sqs-fifo: How long after a message was given back it is delivered again at the earliest, whole seconds.
      */
     requeueDelay?: Duration;
-    /** kurrentdb: Deliver what links lead to instead of the links, as of the streams that projections write. */
-    resolveLinks?: boolean;
     /** amqp1, amqp1-pubsub: Which messages the consumer gets: a condition in the syntax of JMS on their headers and properties, such as color = 'red'. */
     selector?: string;
     /** kafka, kmq: How long a silent member keeps its partitions; classic only. Default: `45s`. */

@@ -219,8 +219,8 @@ func TestAGroupWithOtherSettings(t *testing.T) {
 	f := start(t, double.Config{})
 	c := f.open()
 	f.topic(c, "t")
-	f.consumer(c, "t", "g", map[string]any{"strategy": "Pinned", "messageTimeout": "5s", "maxSubscribers": 3})
-	f.consumer(c, "t", "g", map[string]any{"strategy": "Pinned", "messageTimeout": "5s", "maxSubscribers": 3})
+	f.consumer(c, "t", "g", map[string]any{"strategy": "Pinned", "messageTimeout": "5s"})
+	f.consumer(c, "t", "g", map[string]any{"strategy": "Pinned", "messageTimeout": "5s"})
 	_, err := c.NewConsumer(f.context(), driver.ConsumerConfig{Topic: "t", Group: "g", Prefetch: 1, Options: f.resolve(driver.OnConsumer, nil)})
 	for _, want := range []string{`option "group": g exists with`, "Pinned", "RoundRobin"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -229,19 +229,6 @@ func TestAGroupWithOtherSettings(t *testing.T) {
 	}
 	if f.kind(err) != driver.Rejected {
 		t.Errorf("kind %s", f.kind(err))
-	}
-}
-
-// Settings that the server refuses are told in its words.
-func TestSettingsThatTheServerRefuses(t *testing.T) {
-	f := start(t, double.Config{})
-	c := f.open()
-	f.topic(c, "t")
-	_, err := c.NewConsumer(f.context(), driver.ConsumerConfig{
-		Topic: "t", Group: "g", Prefetch: 1, Options: f.resolve(driver.OnConsumer, map[string]any{"readBatchSize": 500}),
-	})
-	if f.kind(err) != driver.Rejected || !strings.Contains(err.Error(), "read batch size") {
-		t.Errorf("kind %s: %v", f.kind(err), err)
 	}
 }
 

@@ -18,9 +18,10 @@
 // text.
 //
 // A consumer with a group is a consumer of a persistent subscription, which is created if it is
-// absent. An existing one with other settings is an error. The prefetch is the subscription's
-// buffer size. A message that is not settled within messageTimeout, or when its consumer closes, is
-// delivered again and counts as an attempt.
+// absent. An existing one with other options is an error; its buffers and checkpoints may differ
+// from the product's defaults, with which the driver creates groups. The prefetch is the
+// subscription's buffer size. A message that is not settled within messageTimeout, or when its
+// consumer closes, is delivered again and counts as an attempt.
 //
 //   - Ack acknowledges.
 //   - Requeue redelivers the message (retry), up to maxRetryCount times; then the group parks it.
@@ -64,8 +65,8 @@
 //     maxAppendSize limits appends of several messages.
 //   - A group's backlog is exact while the group is live, by the product's documentation. One that
 //     reads from disk has too great a number, the distance from its checkpoint. It is an estimate.
-//   - After a restart of the server a group begins at its checkpoint: up to maxCheckpoint messages
-//     are delivered again.
+//   - After a restart of the server a group begins at its checkpoint: up to 1000 messages are
+//     delivered again.
 //   - On a server with users, administrators ($admins, $ops) only can create and delete groups.
 //   - There are no projections, $all, filters and expected revisions.
 //

@@ -43,3 +43,13 @@ func init() {
 		Place:    place,
 	})
 }
+
+// The optional interfaces of the driver: a method with a wrong signature must not compile.
+var (
+	_ driver.Admin          = &conn{}
+	_ driver.TopicDescriber = &conn{}
+	_ driver.Backlogger     = &conn{}
+	_ driver.Prover         = &conn{}
+	_ driver.Informer       = &conn{}
+	_ driver.Unwrapper      = &conn{}
+)

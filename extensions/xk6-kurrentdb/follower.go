@@ -54,7 +54,7 @@ func (r *follower) open(ctx context.Context) (feed, error) {
 	f := &catchUp{r: r}
 	var err error
 	f.cancel, err = r.conn.stream(ctx, r.life, func(ctx context.Context) error {
-		request := reading(r.cfg.Topic, r.cfg.Options.Bool("resolveLinks"))
+		request := reading(r.cfg.Topic)
 		request.Options.CountOption = &streams.ReadReq_Options_Subscription{
 			Subscription: &streams.ReadReq_Options_SubscriptionOptions{},
 		}
@@ -91,16 +91,12 @@ func (f *catchUp) read() error {
 			f.r.room.Give(1)
 			return answered(err, f.stream.Trailer())
 		}
-		both := part.GetEvent()
-		if both == nil { // a notice: it has caught up, or fell behind
+		event := part.GetEvent().GetEvent()
+		if event == nil { // a notice: it has caught up, or fell behind
 			f.r.room.Give(1)
 			continue
 		}
-		var at recorded = both.GetEvent()
-		if both.GetLink() != nil {
-			at = both.GetLink()
-		}
-		d := arrived(both.GetEvent(), at, f.r.cfg.Topic, received)
+		d := arrived(event, event, f.r.cfg.Topic, received)
 		d.message.Attempt = 1
 		f.r.after = &d.revision
 		f.r.in.Put(d)

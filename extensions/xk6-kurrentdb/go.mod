@@ -7,7 +7,6 @@ require (
 	github.com/xk6-broker/xk6-broker/extensions/xk6-broker v0.0.0
 	go.uber.org/goleak v1.3.0
 	google.golang.org/grpc v1.83.0
-	google.golang.org/protobuf v1.36.11
 )
 
 require (
@@ -20,6 +19,7 @@ require (
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.40.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260720211330-0afa2a65878a // indirect
+	google.golang.org/protobuf v1.36.11 // indirect
 )
 
 replace github.com/xk6-broker/xk6-broker/extensions/xk6-broker => ../xk6-broker

@@ -12,24 +12,25 @@ import (
 	"github.com/kurrent-io/KurrentDB-Client-Go/protos/kurrentdb/protocols/v1/shared"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// settings converts consumers' options to the settings of a persistent subscription.
+// settings returns the settings of a new group: the options, and the product's defaults.
+//
+//gosec:disable G115 -- the options have limits
 func settings(v driver.Values) *persistent.CreateReq_Settings {
-	// The options have limits.
-	ms := func(name string) int32 { return int32(v.Duration(name) / time.Millisecond) } //gosec:disable G115
-	count := func(name string) int32 { return int32(v.Int(name)) }                      //gosec:disable G115
+	timeout := int32(v.Duration("messageTimeout") / time.Millisecond)
 	return &persistent.CreateReq_Settings{
-		ResolveLinks: v.Bool("resolveLinks"), MaxRetryCount: count("maxRetryCount"),
-		MaxSubscriberCount: count("maxSubscribers"), ConsumerStrategy: v.String("strategy"),
-		MinCheckpointCount: count("minCheckpoint"), MaxCheckpointCount: count("maxCheckpoint"),
-		LiveBufferSize: count("liveBuffer"), ReadBatchSize: count("readBatchSize"),
-		HistoryBufferSize: count("historyBuffer"),
-		MessageTimeout:    &persistent.CreateReq_Settings_MessageTimeoutMs{MessageTimeoutMs: ms("messageTimeout")},
-		CheckpointAfter:   &persistent.CreateReq_Settings_CheckpointAfterMs{CheckpointAfterMs: ms("checkpointAfter")},
+		MaxRetryCount:      int32(v.Int("maxRetryCount")),
+		ConsumerStrategy:   v.String("strategy"),
+		MessageTimeout:     &persistent.CreateReq_Settings_MessageTimeoutMs{MessageTimeoutMs: timeout},
+		LiveBufferSize:     500,
+		HistoryBufferSize:  500,
+		ReadBatchSize:      20,
+		MinCheckpointCount: 10,
+		MaxCheckpointCount: 1000,
+		CheckpointAfter:    &persistent.CreateReq_Settings_CheckpointAfterMs{CheckpointAfterMs: 2000},
 	}
 }
 
@@ -83,8 +84,7 @@ func (c *conn) createGroup(
 	})
 }
 
-// join creates a group. It fails if the group exists with other settings, if the user may read
-// them.
+// join creates a group. It fails if the group exists with other options, if the user may read them.
 func (c *conn) join(ctx context.Context, cfg driver.ConsumerConfig) error {
 	asked := settings(cfg.Options)
 	err := c.createGroup(ctx, cfg.Topic, cfg.Group, asked, starting(cfg.Start))
@@ -99,8 +99,8 @@ func (c *conn) join(ctx context.Context, cfg driver.ConsumerConfig) error {
 		return err
 	}
 	has := settingsOf(existing)
-	asked.ExtraStatistics = has.GetExtraStatistics() // no option
-	if !proto.Equal(has, asked) {
+	if has.GetMaxRetryCount() != asked.GetMaxRetryCount() || has.GetConsumerStrategy() != asked.GetConsumerStrategy() ||
+		has.GetMessageTimeoutMs() != asked.GetMessageTimeoutMs() {
 		return &driver.OptionError{
 			Name: "group",
 			Err:  fmt.Errorf("%s exists with %v, asked for %v", cfg.Group, has, asked),

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -137,4 +138,17 @@ func hand(b driver.Batch, deliveries []*delivery) {
 	for i, d := range deliveries {
 		b[i], d.message = d.message, driver.Message{}
 	}
+}
+
+// place returns an event's revision and the time when the server wrote it.
+func place(m *driver.Message) driver.Place {
+	d, ok := m.Token.(*delivery)
+	if !ok {
+		return driver.Place{}
+	}
+	p := driver.Place{Position: driver.At(d.revision)}
+	if ticks, err := strconv.ParseInt(d.created, 10, 64); err == nil {
+		p.Timestamp = 100 * ticks // of 100 ns, since the Unix epoch
+	}
+	return p
 }

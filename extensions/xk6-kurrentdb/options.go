@@ -34,22 +34,12 @@ func produceOptions() []driver.Option {
 			Name: "eventType", Scope: driver.OnProducer | driver.OnMessage, Default: plainType,
 			Doc: "The type of the event. Of what is received it is told where it is not the default.",
 		},
-		{
-			Name: "json", Scope: driver.OnProducer, Type: driver.Bool,
-			Doc: "Tell the server that bodies are JSON, which its projections read.",
-		},
 	}
 }
 
-// consumeOptions are the settings of groups, which an existing group must have. resolveLinks is for
-// consumers without a group too.
+// consumeOptions are settings of groups, which an existing group must have. Its other settings may
+// differ from the ones with which the driver creates groups.
 func consumeOptions() []driver.Option {
-	count := func(name, value, doc string) driver.Option {
-		return driver.Option{
-			Name: name, Scope: driver.OnConsumer, Type: driver.Int, Default: value, Min: 1, Max: math.MaxInt32,
-			Doc: doc,
-		}
-	}
 	return []driver.Option{
 		{
 			Name: "strategy", Scope: driver.OnConsumer, Type: driver.Enum, Default: "RoundRobin",
@@ -73,34 +63,6 @@ func consumeOptions() []driver.Option {
 		{
 			Name: "maxRetryCount", Scope: driver.OnConsumer, Type: driver.Int, Default: "10", Max: math.MaxInt32,
 			Doc: "How often a message is delivered again before the group parks it.",
-		},
-		count(
-			"readBatchSize",
-			"20",
-			"How many messages the group reads at a time from the disk; less than historyBuffer.",
-		),
-		count("historyBuffer", "500", "How many messages of those read from the disk the group has in memory."),
-		count(
-			"liveBuffer",
-			"500",
-			"How many of the latest messages the group has in memory before it reads from the disk.",
-		),
-		{
-			Name: "checkpointAfter", Scope: driver.OnConsumer, Type: driver.Duration, Default: "2s",
-			Min: int64(time.Millisecond), Max: math.MaxInt32 * int64(time.Millisecond),
-			Step: int64(time.Millisecond),
-			Doc: "How often the group writes how far it is, if minCheckpoint messages were settled; after a " +
-				"restart of the server it begins there.",
-		},
-		count("minCheckpoint", "10", "How many messages are settled at least before the group writes how far it is."),
-		count("maxCheckpoint", "1000", "After how many settled messages the group writes how far it is, at once."),
-		{
-			Name: "maxSubscribers", Scope: driver.OnConsumer, Type: driver.Int, Max: math.MaxInt32,
-			Doc: "How many consumers the group takes at a time; no limit where 0.",
-		},
-		{
-			Name: "resolveLinks", Scope: driver.OnConsumer, Type: driver.Bool,
-			Doc: "Deliver what links lead to instead of the links, as of the streams that projections write.",
 		},
 	}
 }

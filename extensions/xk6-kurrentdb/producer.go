@@ -37,12 +37,9 @@ func (c *conn) NewProducer(ctx context.Context, config driver.ProducerConfig) (d
 	if _, err := c.topic(ctx, config.Topic); err != nil {
 		return nil, err
 	}
-	v, content := config.Options, "application/octet-stream"
-	if v.Bool("json") {
-		content = "application/json"
-	}
+	v := config.Options
 	p := &producer{
-		conn: c, topic: config.Topic, kind: kinds(v.String("eventType"), content),
+		conn: c, topic: config.Topic, kind: kinds(v.String("eventType"), "application/octet-stream"),
 		most: int(v.Int("batch")), mostBytes: int(v.Int("maxAppendSize")),
 		done: make(chan struct{}), out: outbox.New(func(o outgoing) int { return size(o.event) }),
 	}

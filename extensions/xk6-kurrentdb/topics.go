@@ -72,7 +72,7 @@ func (c *conn) last(
 	ctx context.Context, stream string,
 ) (event *streams.ReadResp_ReadEvent_RecordedEvent, err error) {
 	err = c.call(ctx, func(ctx context.Context, o grpc.CallOption) error {
-		request := reading(stream, false)
+		request := reading(stream)
 		request.Options.ReadDirection = streams.ReadReq_Options_Backwards
 		request.Options.CountOption = &streams.ReadReq_Options_Count{Count: 1}
 		request.Options.GetStream().RevisionOption = &streams.ReadReq_Options_StreamOptions_End{End: &shared.Empty{}}
@@ -97,12 +97,11 @@ func (c *conn) last(
 }
 
 // reading returns the common part of all requests to read.
-func reading(stream string, resolve bool) *streams.ReadReq {
+func reading(stream string) *streams.ReadReq {
 	from := &streams.ReadReq_Options_StreamOptions{StreamIdentifier: identifier(stream)}
 	uuid := &streams.ReadReq_Options_UUIDOption_Structured{Structured: &shared.Empty{}}
 	return &streams.ReadReq{Options: &streams.ReadReq_Options{
 		StreamOption: &streams.ReadReq_Options_Stream{Stream: from},
-		ResolveLinks: resolve,
 		FilterOption: &streams.ReadReq_Options_NoFilter{NoFilter: &shared.Empty{}},
 		UuidOption:   &streams.ReadReq_Options_UUIDOption{Content: uuid},
 	}}
