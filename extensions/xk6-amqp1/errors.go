@@ -10,8 +10,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// kindError is an error of this package, or one of the client library without a type, with its
-// kind.
+// kindError gives an error without a type its kind.
 type kindError struct {
 	kind driver.Kind
 	err  error
@@ -73,8 +72,7 @@ var conditions = map[amqp.ErrCond]driver.Kind{
 	amqp.ErrCondStolen:                driver.Disconnected,
 }
 
-// Parts of Artemis's messages with other conditions: a user lacks a right, an address does not
-// exist.
+// Parts of Artemis's other messages: a user lacks a right, an address does not exist.
 const (
 	notPermitted = "does not have permission="
 	noAddress    = "AMQ119002"
