@@ -31,8 +31,6 @@ declare module 'k6/x/broker' {
     idleTimeout?: Duration;
     /** kafka, kafka-share, kmq: Connect to the URL's one host whatever address the broker advertises: for one broker behind a proxy or a forwarded port. Default: `false`. */
     ignoreAdvertised?: boolean;
-    /** pulsar, pulsar-failover: Interval of pings; a connection that was silent for two of them is broken. Default: `30s`. */
-    keepAlive?: Duration;
     /** pulsar, pulsar-failover: Which of the brokers' advertisedListeners to connect to. */
     listenerName?: string;
     /** redis-list, redis-pubsub, redis-streams: The name by which the sentinels know the master. */
@@ -325,10 +323,7 @@ declare module 'k6/x/broker' {
     deadLetterQueue?: string;
     /** rabbitmq-pubsub: Routing key of dead-lettered messages; their own where empty. */
     deadLetterRoutingKey?: string;
-    /**
-     * kmq: The topic, which must be there, that gets messages that are rejected or given up; without it they are dropped.
-     * pulsar: Where a rejected message is sent before it is acknowledged; without one it is only acknowledged.
-     */
+    /** kmq: The topic, which must be there, that gets messages that are rejected or given up; without it they are dropped. */
     deadLetterTopic?: string;
     /** redis-streams: Delete a message from the stream when it is acknowledged or rejected, for all groups (XDEL); otherwise the stream keeps it. */
     deleteSettled?: boolean;

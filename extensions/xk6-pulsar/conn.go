@@ -141,7 +141,6 @@ func (c *conn) options(t driver.Target) (pulsar.ClientOptions, error) {
 		URL:                   scheme + strings.Join(addresses(t), ","),
 		ConnectionTimeout:     o.Duration("connectTimeout"),
 		OperationTimeout:      o.Duration("operationTimeout"),
-		KeepAliveInterval:     o.Duration("keepAlive"),
 		Authentication:        login.client,
 		ListenerName:          o.String("listenerName"),
 		Logger:                c.journal,

@@ -23,7 +23,6 @@ type consumer struct {
 	topic        topicName
 	subscription string
 	inbox        *inbox.Inbox[*delivery]
-	letters      *deadLetters
 
 	settling sync.RWMutex // Close waits for Settle
 	closed   bool
@@ -38,7 +37,7 @@ func (c *conn) NewConsumer(ctx context.Context, cfg driver.ConsumerConfig) (driv
 	}
 	r := &consumer{
 		conn: c, cfg: cfg, topic: t, subscription: cmp.Or(cfg.Group, uniqueName()),
-		permits: newPermits(cfg.Prefetch), letters: c.newDeadLetters(cfg.Options.String("deadLetterTopic")),
+		permits: newPermits(cfg.Prefetch),
 	}
 	r.inbox = inbox.New(r.hand)
 	options := r.options()
@@ -123,7 +122,8 @@ func (r *consumer) hand(b driver.Batch, deliveries []*delivery) {
 	}
 }
 
-// Settle implements [driver.Consumer].
+// Settle acknowledges messages, or gives them back. A rejected one is acknowledged: Pulsar has no
+// rejection.
 func (r *consumer) Settle(ctx context.Context, b driver.Batch, o driver.Outcome) error {
 	if o != driver.Ack && r.conn.mode == failover {
 		return fmt.Errorf("%v: %w", o, errors.ErrUnsupported)
@@ -132,11 +132,6 @@ func (r *consumer) Settle(ctx context.Context, b driver.Batch, o driver.Outcome)
 	defer r.settling.RUnlock()
 	if r.closed {
 		return driver.ErrClosed
-	}
-	if o == driver.Reject {
-		if err := r.letters.send(ctx, b); err != nil {
-			return err
-		}
 	}
 	ids, err := r.settle(b)
 	if len(ids) == 0 {
@@ -167,7 +162,7 @@ func (r *consumer) Close(ctx context.Context) error {
 	if r.cfg.Group == "" && err == nil {
 		err = r.conn.unsubscribe(ctx, r.topic, r.subscription)
 	}
-	return errors.Join(err, r.letters.close(ctx))
+	return err
 }
 
 // As lends the pulsar.Consumer.

@@ -15,9 +15,8 @@
 //
 // pulsar claims no order; key-shared keeps the order of each key if producers use batching none or
 // key. Requeue is a negative acknowledgement after nackDelay, at least 9 ms. A rejected message is
-// acknowledged, after it was sent to deadLetterTopic, if any, with the properties REAL_TOPIC and
-// ORIGIN_MESSAGE_ID. The broker forgets the number of deliveries when a group's last consumer
-// leaves, so attempts are not claimed.
+// acknowledged, because dead letters are the work of Pulsar's clients. The broker forgets the
+// number of deliveries when a group's last consumer leaves, so attempts are not claimed.
 //
 // pulsar-failover keeps the order within a partition. It has no requeue, because the broker would
 // deliver all unacked messages again.

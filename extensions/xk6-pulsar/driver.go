@@ -91,3 +91,15 @@ var subscriptionTypes = map[string]pulsar.SubscriptionType{
 }
 
 func (m mode) open(ctx context.Context, t driver.Target) (driver.Conn, error) { return open(ctx, t, m) }
+
+// The optional interfaces of the drivers: a method with a wrong signature must not compile.
+var (
+	_ driver.Admin          = &conn{}
+	_ driver.TopicDescriber = &conn{}
+	_ driver.Backlogger     = &conn{}
+	_ driver.Prover         = &conn{}
+	_ driver.Informer       = &conn{}
+	_ driver.Unwrapper      = &conn{}
+	_ driver.Unwrapper      = &producer{}
+	_ driver.Unwrapper      = &consumer{}
+)

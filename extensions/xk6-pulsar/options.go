@@ -26,11 +26,6 @@ func connectOptions() []driver.Option {
 			Min: int64(100 * time.Millisecond), Max: int64(10 * time.Minute),
 			Doc: "How long the broker may take to answer anything but a message that was sent.",
 		},
-		{
-			Name: "keepAlive", Scope: on, Type: driver.Duration, Default: "30s", Min: int64(time.Second),
-			Max: int64(time.Hour),
-			Doc: "Interval of pings; a connection that was silent for two of them is broken.",
-		},
 	}...)
 }
 
@@ -109,10 +104,6 @@ func sharedOptions() []driver.Option {
 			Max: int64(24 * time.Hour),
 			Doc: "How long the client waits before it gives a requeued message back; 0 is as soon as it can, which " +
 				"is 9 ms.",
-		},
-		{
-			Name: "deadLetterTopic", Scope: driver.OnConsumer,
-			Doc: "Where a rejected message is sent before it is acknowledged; without one it is only acknowledged.",
 		},
 	}
 }

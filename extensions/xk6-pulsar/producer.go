@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,7 +15,7 @@ import (
 )
 
 // producer sends to one topic. The client closes its own producer for good if the topic is deleted
-// and forgets messages then, so a ring holds the messages on their way.
+// and forgets messages then, so the producer holds the messages on their way.
 type producer struct {
 	pulsar.Producer
 	conn       *conn
@@ -21,24 +23,21 @@ type producer struct {
 	router     *router
 	partition  int32 // to send to, or -1
 	partitions int32
-	messages   sync.Pool // of *outgoing
 
 	mu     sync.Mutex
-	first  outgoing // of the ring: after the newest and before the oldest message
-	reason error    // fails all further messages
+	sent   map[*outgoing]struct{} // without an answer
+	reason error                  // fails all further messages
 	empty  chan struct{}
 	closed bool
 }
 
-// outgoing is a message on its way. It is reused, so that sending allocates little.
+// outgoing is a message on its way.
 type outgoing struct {
 	pulsar.ProducerMessage
-	p              *producer
-	next, previous *outgoing // nil if it is done
-	i              int
-	done           driver.Done
-	place          *driver.Place
-	callback       func(pulsar.MessageID, *pulsar.ProducerMessage, error)
+	p     *producer
+	i     int
+	done  driver.Done
+	place *driver.Place
 }
 
 // NewProducer returns a producer that is connected to the brokers of all partitions.
@@ -48,10 +47,9 @@ func (c *conn) NewProducer(ctx context.Context, cfg driver.ProducerConfig) (driv
 		return nil, err
 	}
 	p := &producer{
-		conn: c, topic: t.String(), router: newRouter(cfg.Options),
+		conn: c, topic: t.String(), router: newRouter(cfg.Options), sent: map[*outgoing]struct{}{},
 		partition: int32(min(cfg.Options.Int("partition"), 1<<30)), //gosec:disable G115 -- -1 at least
 	}
-	p.first.next, p.first.previous = &p.first, &p.first
 	options := producerOptions(t, cfg, p.router)
 	create := func() (pulsar.Producer, error) { return c.client.CreateProducer(options) }
 	if p.Producer, err = await(ctx, c, create, pulsar.Producer.Close); err != nil {
@@ -94,8 +92,7 @@ func (p *producer) send(m *driver.Message, i int, done driver.Done) {
 		done(i, err)
 		return
 	}
-	o := p.outgoing()
-	o.p, o.i, o.done, o.place = p, i, done, m.Place
+	o := &outgoing{p: p, i: i, done: done, place: m.Place}
 	o.ProducerMessage = pulsar.ProducerMessage{Payload: m.Body, Key: string(m.Key), Properties: properties(m)}
 	if after, ok := m.Properties["deliverAfter"].(time.Duration); ok {
 		o.DeliverAfter = after
@@ -104,19 +101,10 @@ func (p *producer) send(m *driver.Message, i int, done driver.Done) {
 		o.EventTime = time.UnixMilli(ms)
 	}
 	if err := p.add(o); err != nil {
-		o.finish(err, true)
+		done(i, err)
 		return
 	}
 	p.hand(o, partition)
-}
-
-func (p *producer) outgoing() *outgoing {
-	o, _ := p.messages.Get().(*outgoing)
-	if o == nil {
-		o = &outgoing{}
-		o.callback = o.answered
-	}
-	return o
 }
 
 // hand gives a message to the client. The client panics if it closes its producer meanwhile.
@@ -126,32 +114,29 @@ func (p *producer) hand(o *outgoing, partition int32) {
 			p.die(errGone)
 		}
 	}()
-	p.router.choose(partition, func() { p.SendAsync(context.Background(), &o.ProducerMessage, o.callback) })
+	p.router.choose(partition, func() { p.SendAsync(context.Background(), &o.ProducerMessage, o.answered) })
 }
 
-// add puts a message into the ring. It fails if nothing can be sent any more.
+// add holds a message. It fails if nothing can be sent any more.
 func (p *producer) add(o *outgoing) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.reason != nil {
 		return p.reason
 	}
-	last := p.first.previous
-	o.previous, o.next = last, &p.first
-	last.next, p.first.previous = o, o
+	p.sent[o] = struct{}{}
 	return nil
 }
 
-// take removes a message from the ring. It returns false if it is not there.
+// take returns false if the message is done already.
 func (p *producer) take(o *outgoing) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if o.next == nil {
+	if _, ok := p.sent[o]; !ok {
 		return false
 	}
-	o.previous.next, o.next.previous = o.next, o.previous
-	o.next, o.previous = nil, nil
-	if p.first.next == &p.first && p.empty != nil {
+	delete(p.sent, o)
+	if len(p.sent) == 0 && p.empty != nil {
 		close(p.empty)
 		p.empty = nil
 	}
@@ -168,7 +153,7 @@ func (o *outgoing) answered(id pulsar.MessageID, _ *pulsar.ProducerMessage, err 
 		*o.place = placeOf(id)
 	}
 	err = p.conn.journal.explain(err)
-	o.finish(err, true)
+	o.done(o.i, err)
 	if isFinal(err) {
 		p.die(err)
 	}
@@ -178,16 +163,6 @@ func (o *outgoing) answered(id pulsar.MessageID, _ *pulsar.ProducerMessage, err 
 func isFinal(err error) bool {
 	return errors.Is(err, pulsar.ErrProducerClosed) || errors.Is(err, pulsar.ErrTopicNotfound) ||
 		errors.Is(err, pulsar.ErrTopicTerminated) || errors.Is(err, pulsar.ErrProducerFenced)
-}
-
-// finish calls done. A message is not reused if the client may still read it.
-func (o *outgoing) finish(err error, reuse bool) {
-	i, done, p := o.i, o.done, o.p
-	if reuse {
-		o.ProducerMessage, o.p, o.done, o.place = pulsar.ProducerMessage{}, nil, nil, nil
-		p.messages.Put(o)
-	}
-	done(i, err)
 }
 
 // die fails the messages on their way and all further ones.
@@ -200,15 +175,12 @@ func (p *producer) die(reason error) {
 
 // abandon fails the messages on their way.
 func (p *producer) abandon(reason error) {
-	for {
-		p.mu.Lock()
-		o := p.first.next
-		p.mu.Unlock()
-		if o == &p.first {
-			return
-		}
+	p.mu.Lock()
+	all := slices.Collect(maps.Keys(p.sent))
+	p.mu.Unlock()
+	for _, o := range all {
 		if p.take(o) {
-			o.finish(reason, false)
+			o.done(o.i, reason)
 		}
 	}
 }
@@ -235,7 +207,7 @@ func (p *producer) Close(ctx context.Context) error {
 // drain waits until no message is on its way. A waiting batch is sent at once.
 func (p *producer) drain(ctx context.Context) error {
 	p.mu.Lock()
-	if p.first.next == &p.first {
+	if len(p.sent) == 0 {
 		p.mu.Unlock()
 		return nil
 	}

@@ -102,21 +102,6 @@ func TestDelayedDelivery(t *testing.T) {
 	}
 }
 
-func TestDeadLetters(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t, "BROKER_URL_PULSAR")
-	topic, dead := f.topic(1), f.topic(1)
-	c := f.consumer(topic, "group", map[string]any{"deadLetterTopic": dead})
-	f.send(f.producer(topic, nil), driver.Batch{{Key: []byte("key"), Body: []byte("body"), Headers: []driver.Header{{Name: "a", Value: []byte("b")}}}})
-	if err := c.Settle(within(t), f.take(c, 1), driver.Reject); err != nil {
-		t.Fatal(err)
-	}
-	letter := f.take(f.consumer(dead, "group", nil), 1)[0]
-	if string(letter.Key) != "key" || string(letter.Body) != "body" || len(letter.Headers) != 3 {
-		t.Errorf("the dead letter is %+v", letter)
-	}
-}
-
 // The subscription of a consumer without a group would keep all that is sent, for ever.
 func TestASubscriptionOfItsOwnGoesWithItsConsumer(t *testing.T) {
 	t.Parallel()
