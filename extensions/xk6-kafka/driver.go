@@ -257,31 +257,16 @@ func (c *conn) retry(ctx context.Context, do func() error) error {
 
 // partitions returns how many partitions a topic has.
 func (c *conn) partitions(ctx context.Context, topic string) (int, error) {
-	detail, err := c.detail(ctx, topic)
-	return len(detail.Partitions), err
+	t, err := c.metadata(ctx, topic)
+	return len(t.Partitions), err
 }
 
 // leaders returns how many brokers lead partitions of a topic.
 func (c *conn) leaders(ctx context.Context, topic string) (int, error) {
-	detail, err := c.detail(ctx, topic)
+	t, err := c.metadata(ctx, topic)
 	leaders := map[int32]bool{}
-	for _, p := range detail.Partitions {
+	for _, p := range t.Partitions {
 		leaders[p.Leader] = true
 	}
 	return len(leaders), err
-}
-
-func (c *conn) detail(ctx context.Context, topic string) (detail kadm.TopicDetail, err error) {
-	details, err := c.admin.ListTopicsWithInternal(ctx, topic)
-	if err != nil {
-		return detail, err
-	}
-	detail, ok := details[topic]
-	switch {
-	case !ok:
-		return detail, errors.New("the broker's answer lacks the topic " + topic)
-	case detail.Err != nil:
-		return detail, fmt.Errorf("topic %s: %w", topic, detail.Err)
-	}
-	return detail, nil
 }
