@@ -65,7 +65,7 @@ func (c *conn) DescribeTopic(ctx context.Context, topic string) (info driver.Top
 	if err == nil && keep.Minutes >= 0 {
 		info.Options = driver.Values{"retention": time.Duration(keep.Minutes) * time.Minute}
 	}
-	return info, nil //nolint:nilerr // a user may see topics without their policies
+	return info, nil // a user may see topics without their policies
 }
 
 // DeleteTopic deletes a topic with its subscriptions, also while clients are connected to it.
