@@ -138,7 +138,7 @@ func TestManifestsFitTogether(t *testing.T) {
 			t.Errorf("no %s in %v", from.asked, m.TestRun.Spec.Runner.Env)
 		}
 	}
-	reader := manifests.Known[corev1.Pod](t, []byte(text(t, "deploy/kubernetes/results.yaml")))
+	reader := manifests.Decode[corev1.Pod](t, []byte(text(t, "deploy/kubernetes/results.yaml")))
 	for _, volumes := range [][]corev1.Volume{coordinator.Spec.Volumes, reader.Spec.Volumes} {
 		if len(volumes) != 1 || volumes[0].PersistentVolumeClaim.ClaimName != m.Claim.Name {
 			t.Errorf("%v, and the claim is %s", volumes, m.Claim.Name)

@@ -31,12 +31,8 @@ declare module 'k6/x/broker' {
     idleTimeout?: Duration;
     /** kafka, kafka-share, kmq: Connect to the URL's one host whatever address the broker advertises: for one broker behind a proxy or a forwarded port. Default: `false`. */
     ignoreAdvertised?: boolean;
-    /** pulsar, pulsar-failover: Interval of pings; a connection that was silent for two of them is broken. Default: `30s`. */
-    keepAlive?: Duration;
     /** pulsar, pulsar-failover: Which of the brokers' advertisedListeners to connect to. */
     listenerName?: string;
-    /** kmq: The topic of a group's markers, where {topic} and {group} stand for their names; it is made, with as many partitions as the topic, where it is not there. Default: `{topic}__markers__{group}`. */
-    markersTopic?: string;
     /** redis-list, redis-pubsub, redis-streams: The name by which the sentinels know the master. */
     master?: string;
     /** blueflood: How large a request may be: the server's HTTP_MAX_CONTENT_LENGTH. It never answers a larger one, so that a batch that makes one is refused here. Default: `1MiB`. */
@@ -71,7 +67,7 @@ declare module 'k6/x/broker' {
     /** mongodb: The name that the replica set must have; servers of another one are not used. */
     replicaSet?: string;
     /**
-     * kafka, kafka-share, kmq: How long any request other than producing and consuming is tried, and how long an answer may be overdue before the connection is given up. Default: `10s`.
+     * kafka, kafka-share, kmq: How long a request other than produce and fetch is retried, and how long an answer may be overdue until the connection is closed. Default: `10s`.
      * kurrentdb, rocketmq: How long the answer to one request may take, a connection that has to be made again included. Default: `10s`.
      */
     requestTimeout?: Duration;
@@ -136,7 +132,7 @@ declare module 'k6/x/broker' {
   export interface DriverProducerOptions {
     /** nats-jetstream: How long to wait for the broker's answer to a message before it fails as a timeout. Default: `30s`. */
     ackTimeout?: Duration;
-    /** kafka, kafka-share, kmq: Who has written a message when it is confirmed: all in-sync replicas, the leader, or nobody. One of all, leader, none. Default: `all`. */
+    /** kafka, kafka-share, kmq: Who has written a message when it is confirmed: all in-sync replicas, the leader, or none. One of all, leader, none. Default: `all`. */
     acks?: 'all' | 'leader' | 'none';
     /** rabbitmq, rabbitmq-pubsub, rabbitmq-stream: Which application sent it. */
     appId?: string;
@@ -152,7 +148,7 @@ declare module 'k6/x/broker' {
     batchDelay?: Duration;
     /**
      * kafka, kafka-share: The largest batch, in bytes before compression; the broker's message.max.bytes has the last word. Default: `1048588`.
-     * kmq: The largest batch, in bytes before compression; what is larger could not be sent again within a broker's default message.max.bytes. Default: `1047564`.
+     * kmq: The largest batch, in bytes before compression; a larger one could not be sent again within a broker's default message.max.bytes. Default: `1047564`.
      */
     batchMaxBytes?: Size;
     /** pulsar, pulsar-failover: The most messages of a batch. Default: `1000`. */
@@ -210,8 +206,6 @@ declare module 'k6/x/broker' {
     inFlight?: number;
     /** mongodb: A write also waits for the journals, on disk, of the members that it waits for; false leaves that to the servers. Default: durable `true`. */
     journal?: boolean;
-    /** kurrentdb: Tell the server that bodies are JSON, which its projections read. */
-    json?: boolean;
     /** kafka, kafka-share, kmq: How long a batch waits for more messages. Default: `0`; throughput `5ms`. */
     linger?: Duration;
     /**
@@ -306,19 +300,15 @@ declare module 'k6/x/broker' {
     ackDelay?: Duration;
     /** nats-jetstream: Whether each message is acknowledged, or the last of a batch for all before it, or none (the server settles what it delivers). One of explicit, all, none. Default: `explicit`. */
     ackPolicy?: 'explicit' | 'all' | 'none';
-    /** pulsar-failover: Whether each message is acknowledged by itself, or with it all before it of its partition, acknowledged or not. One of individual, cumulative. Default: `individual`. */
-    ackType?: 'individual' | 'cumulative';
     /** nats-jetstream: After what time without settlement the server delivers a message again. Default: `30s`. */
     ackWait?: Duration;
     /** rabbitmq-pubsub: Arguments of that binding, such as { 'x-match': 'all', type: 'create' } of an exchange of type headers, which else gives the queue every message. */
     bindingArguments?: string | string[] | { [name: string]: string | number | boolean };
     /** rabbitmq-pubsub: Binding key of the consumer's queue to the exchange, for the types that have one. Default: `#`. */
     bindingKey?: string;
-    /** kurrentdb: How often the group writes how far it is, if minCheckpoint messages were settled; after a restart of the server it begins there. Default: `2s`. */
-    checkpointAfter?: Duration;
     /** redis-streams: How often a consumer looks for messages that another one gave back when it closed, or has held for longer than minIdle. Default: `250ms`. */
     claimInterval?: Duration;
-    /** kafka: How long an ack may wait for its commit where no confirmation is asked for. Default: `250ms`. */
+    /** kafka: How long an ack may wait for its commit if no confirmation is asked for. Default: `250ms`. */
     commitInterval?: Duration;
     /** rabbitmq, rabbitmq-pubsub: Priority of the consumer among those of the queue. */
     consumerPriority?: number;
@@ -333,10 +323,7 @@ declare module 'k6/x/broker' {
     deadLetterQueue?: string;
     /** rabbitmq-pubsub: Routing key of dead-lettered messages; their own where empty. */
     deadLetterRoutingKey?: string;
-    /**
-     * kmq: The topic, which must be there, that gets messages that are rejected or given up; without it they are dropped.
-     * pulsar: Where a rejected message is sent before it is acknowledged; without one it is only acknowledged.
-     */
+    /** kmq: The topic, which must be there, that gets messages that are rejected or given up; without it they are dropped. */
     deadLetterTopic?: string;
     /** redis-streams: Delete a message from the stream when it is acknowledged or rejected, for all groups (XDEL); otherwise the stream keeps it. */
     deleteSettled?: boolean;
@@ -363,8 +350,6 @@ declare module 'k6/x/broker' {
     groupProtocol?: 'classic' | 'consumer';
     /** kafka, kmq: How often a member asks whether the group has changed, and so how long a new member may wait for the others; classic only. Default: `500ms`. */
     heartbeatInterval?: Duration;
-    /** kurrentdb: How many messages of those read from the disk the group has in memory. Default: `500`. */
-    historyBuffer?: number;
     /**
      * mongodb: How many commands may be under way at a time: of a producer, each with as many messages as batch says; of a consumer, each for one message, which is all that MongoDB leases at once. Default: `8`.
      * sqs, sqs-fifo: How many requests may be under way at a time, each with up to ten messages: of a producer to send, of a consumer to receive and as many to settle. Default: `8`.
@@ -372,14 +357,10 @@ declare module 'k6/x/broker' {
     inFlight?: number;
     /** nats-jetstream: After what time of absence the server forgets a consumer that has no group. Default: `30s`. */
     inactiveThreshold?: Duration;
-    /** kafka: Static membership: members are named instanceId-0, instanceId-1 and so on, and one that comes back within sessionTimeout gets its partitions back without a rebalance. */
-    instanceId?: string;
     /** rocketmq: How long a message may be with a consumer and not settled before it is delivered again. Default: `30s`. */
     invisibleTime?: Duration;
     /** mongodb: A write also waits for the journals, on disk, of the members that it waits for; false leaves that to the servers. Default: durable `true`. */
     journal?: boolean;
-    /** rabbitmq-pubsub: Let a classic queue keep messages on disk only (x-queue-mode; broker versions before 3.12). */
-    lazy?: boolean;
     /** rabbitmq-pubsub: Where the leader of a replicated queue starts: on the node of this connection, or on the least loaded (balanced, which a classic queue refuses). One of client-local, balanced. Default: `client-local`. */
     leaderLocator?: 'client-local' | 'balanced';
     /**
@@ -387,10 +368,6 @@ declare module 'k6/x/broker' {
      * redis-list: How long after a consumer's last sign of life the others take its messages; each gives one, and looks, every third of it. Default: `10s`.
      */
     lease?: Duration;
-    /** kafka: A static member that is closed gives its partitions up at once, instead of keeping them for sessionTimeout. Default: `true`. */
-    leaveOnClose?: boolean;
-    /** kurrentdb: How many of the latest messages the group has in memory before it reads from the disk. Default: `500`. */
-    liveBuffer?: number;
     /** nats-jetstream: How many messages may be delivered and not settled in the whole group; -1 is no limit; each member is bounded by its prefetch. Default: `100000`. */
     maxAckPending?: number;
     /**
@@ -399,8 +376,6 @@ declare module 'k6/x/broker' {
      * rocketmq: How often a message is delivered again before it is a dead letter, of a group that is new; 16 is the server's own. Default: `16`.
      */
     maxAttempts?: number;
-    /** kurrentdb: After how many settled messages the group writes how far it is, at once. Default: `1000`. */
-    maxCheckpoint?: number;
     /** nats-jetstream: How many times a message is delivered at most; -1 is no limit. Default: `-1`. */
     maxDeliver?: number;
     /** rabbitmq-pubsub: Most messages that the queue holds; no limit where 0. */
@@ -411,14 +386,10 @@ declare module 'k6/x/broker' {
     maxPriority?: number;
     /** kurrentdb: How often a message is delivered again before the group parks it. Default: `10`. */
     maxRetryCount?: number;
-    /** kurrentdb: How many consumers the group takes at a time; no limit where 0. */
-    maxSubscribers?: number;
     /** rabbitmq-pubsub: How long a message may wait in the queue, whole milliseconds; for ever where 0. */
     messageTTL?: Duration;
     /** kurrentdb: How long a message may be with a consumer, received or prefetched, and not settled before the group delivers it again. Default: `30s`. */
     messageTimeout?: Duration;
-    /** kurrentdb: How many messages are settled at least before the group writes how far it is. Default: `10`. */
-    minCheckpoint?: number;
     /** redis-streams: How long a message may be with a consumer and not settled before another consumer of the group takes it over. Default: `30s`. */
     minIdle?: Duration;
     /** pulsar: How long the client waits before it gives a requeued message back; 0 is as soon as it can, which is 9 ms. Default: `0`. */
@@ -439,8 +410,6 @@ declare module 'k6/x/broker' {
     queueArguments?: string | string[] | { [name: string]: string | number | boolean };
     /** rabbitmq-pubsub: Kind of queue to create: on one node, or replicated by Raft. One of classic, quorum. Default: `classic`; durable `quorum`. */
     queueType?: 'classic' | 'quorum';
-    /** kurrentdb: How many messages the group reads at a time from the disk; less than historyBuffer. Default: `20`. */
-    readBatchSize?: number;
     /** rocketmq: How many requests for messages, of up to 32 each, a consumer has with each broker at a time. Default: `1`. */
     receives?: number;
     /** kmq: How long a message may be with a consumer, from when it is marked as begun, until it is sent again, whole milliseconds. Default: `30s`. */
@@ -450,14 +419,11 @@ declare module 'k6/x/broker' {
     /** amqp1, amqp1-pubsub: How nack gives a message back: as a delivery that failed, which counts (modify), so that this consumer gets it no more (elsewhere), or as if it had not been delivered (release). One of modify, elsewhere, release. Default: `modify`. */
     requeue?: 'modify' | 'elsewhere' | 'release';
     /**
-     * kmq: How long a message that is given back waits until it is sent again, whole milliseconds; 0 is at once. Default: `0`.
      * mongodb, postgres: How long after a message was given back it is delivered again at the earliest.
      * rocketmq: How long after a message was given back it is delivered again at the earliest. Default: `0s`.
      * sqs, sqs-fifo: How long after a message was given back it is delivered again at the earliest, whole seconds.
      */
     requeueDelay?: Duration;
-    /** kurrentdb: Deliver what links lead to instead of the links, as of the streams that projections write. */
-    resolveLinks?: boolean;
     /** amqp1, amqp1-pubsub: Which messages the consumer gets: a condition in the syntax of JMS on their headers and properties, such as color = 'red'. */
     selector?: string;
     /** kafka, kmq: How long a silent member keeps its partitions; classic only. Default: `45s`. */
@@ -525,8 +491,6 @@ declare module 'k6/x/broker' {
     expires?: Duration;
     /** postgres: How much of a page, in percent, INSERT fills: what it leaves is for the second version that a message has when it was delivered. Default: `50`. */
     fillFactor?: number;
-    /** rabbitmq: Let a classic queue keep messages on disk only (x-queue-mode; broker versions before 3.12). */
-    lazy?: boolean;
     /** rabbitmq, rabbitmq-stream: Where the leader of a replicated queue starts: on the node of this connection, or on the least loaded (balanced, which a classic queue refuses). One of client-local, balanced. Default: `client-local`. */
     leaderLocator?: 'client-local' | 'balanced';
     /**
@@ -564,10 +528,7 @@ declare module 'k6/x/broker' {
     persist?: 'default' | 'async';
     /** rabbitmq, rabbitmq-stream: Any other arguments of the queue to create, such as { 'x-max-in-memory-length': 1000 }; one that another option sets is refused. */
     queueArguments?: string | string[] | { [name: string]: string | number | boolean };
-    /**
-     * amqp1: Kind of queue to create at RabbitMQ: on one node, or replicated by Raft; other brokers pass over it. One of classic, quorum. Default: `classic`.
-     * rabbitmq: Kind of queue to create: on one node, or replicated by Raft. One of classic, quorum. Default: `classic`; durable `quorum`.
-     */
+    /** rabbitmq: Kind of queue to create: on one node, or replicated by Raft. One of classic, quorum. Default: `classic`; durable `quorum`. */
     queueType?: 'classic' | 'quorum';
     /**
      * kafka, kafka-share, kmq: How long messages are kept (retention.ms), whole milliseconds; 0 is the broker's default, and takes a topic that exists as it is. Default: `0`.

@@ -18,12 +18,13 @@ import (
 
 const (
 	recorded = ".cache/conformance.jsonl" // what the last `make test` found; a line for each driver and server
-	kept     = "docs/conformance.json"    // what the documents say
+	kept     = "docs/conformance.json"    // for the documents
 )
 
-// record keeps what the last tests found, if there were any: of each driver the run that proved the most.
+// record keeps the outcomes of the last tests, if any: for each driver the run that proved the
+// most.
 func record(repository string) error {
-	text, err := os.ReadFile(filepath.Join(repository, recorded)) //gosec:disable G304 G703 -- a file of this repository's
+	text, err := os.ReadFile(filepath.Join(repository, recorded)) //gosec:disable G304 G703 -- in this repository
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -34,16 +35,16 @@ func record(repository string) error {
 	if err != nil {
 		return err
 	}
-	seen, known := map[string]bool{}, map[string]bool{}
+	seen, names := map[string]bool{}, map[string]bool{}
 	for _, d := range driver.Drivers() { // the kit's own tests are in the file too
-		known[d.Name] = true
+		names[d.Name] = true
 	}
 	for line := range bytes.Lines(text) {
 		var o drivertest.Outcome
 		if err := json.Unmarshal(line, &o); err != nil {
 			return fmt.Errorf("conformance: %w", err)
 		}
-		if !known[o.Driver] {
+		if !names[o.Driver] {
 			continue
 		}
 		if before, ok := best[o.Driver]; !ok || !seen[o.Driver] || o.Passed > before.Passed {
@@ -51,17 +52,19 @@ func record(repository string) error {
 		}
 		seen[o.Driver] = true
 	}
-	all := slices.SortedFunc(maps.Values(best), func(a, b drivertest.Outcome) int { return cmp.Compare(a.Driver, b.Driver) })
+	byName := func(a, b drivertest.Outcome) int { return cmp.Compare(a.Driver, b.Driver) }
+	all := slices.SortedFunc(maps.Values(best), byName)
 	text, err = json.MarshalIndent(all, "", "  ")
 	if err != nil {
 		return fmt.Errorf("conformance: %w", err)
 	}
-	return os.WriteFile(filepath.Join(repository, kept), append(text, '\n'), 0o644) //gosec:disable G306 G703 -- a document, for anybody to read
+	path := filepath.Join(repository, kept)
+	return os.WriteFile(path, append(text, '\n'), 0o644) //gosec:disable G306 G703 -- a public document
 }
 
-// outcomes reads what is kept, by driver.
+// outcomes reads the kept outcomes, by driver.
 func outcomes(repository string) (map[string]drivertest.Outcome, error) {
-	text, err := os.ReadFile(filepath.Join(repository, kept)) //gosec:disable G304 G703 -- a file of this repository's
+	text, err := os.ReadFile(filepath.Join(repository, kept)) //gosec:disable G304 G703 -- in this repository
 	if errors.Is(err, os.ErrNotExist) {
 		return map[string]drivertest.Outcome{}, nil
 	}

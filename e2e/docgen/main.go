@@ -1,6 +1,6 @@
-// Command docgen writes what comes from the code: the tables of the documents, of the drivers, their features and their options and of the reasons of a verdict, and the
-// types of the options and of the result. Given the repository's folder, it replaces what stands between the markers of each table, and the
-// files of types as a whole.
+// Command docgen writes the documents' tables of drivers, options and reasons, and the types of
+// options and results. Given the repository's folder, it replaces the text between the markers of
+// each table, and the files of types.
 package main
 
 import (
@@ -36,14 +36,15 @@ func write(repository string) error {
 		return err
 	}
 	for path, text := range files {
-		if err := os.WriteFile(filepath.Join(repository, path), []byte(text), 0o644); err != nil { //gosec:disable G306 G703 -- a document, for anybody to read
+		path = filepath.Join(repository, path)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //gosec:disable G306 G703 -- a public document
 			return fmt.Errorf("write: %w", err)
 		}
 	}
 	return nil
 }
 
-// current is what the files that come from the code should hold, by their paths in the repository.
+// current returns the texts of the generated files, by their paths in the repository.
 func current(repository string) (map[string]string, error) {
 	files, err := declarations(repository)
 	if err != nil {
@@ -60,7 +61,7 @@ func current(repository string) (map[string]string, error) {
 	tables := documents(proven)
 	tables["docs/verdicts.md"] = map[string]string{"reasons": reasons}
 	for path, tables := range tables {
-		text, err := os.ReadFile(filepath.Join(repository, path)) //gosec:disable G304 G703 -- a file of this repository's
+		text, err := os.ReadFile(filepath.Join(repository, path)) //gosec:disable G304 G703 -- in this repository
 		if err != nil {
 			return nil, fmt.Errorf("read: %w", err)
 		}
@@ -71,7 +72,7 @@ func current(repository string) (map[string]string, error) {
 	return files, nil
 }
 
-// documents are the files with tables, and the tables of each by the name in its markers.
+// documents returns the tables of each file, by the names in their markers.
 func documents(proven map[string]drivertest.Outcome) map[string]map[string]string {
 	return map[string]map[string]string{
 		"README.md":       {"drivers": drivers(proven)},
@@ -79,9 +80,11 @@ func documents(proven map[string]drivertest.Outcome) map[string]map[string]strin
 	}
 }
 
-// reasons is the table of what a verdict can say. Its package is internal to another module, so that a command of that module prints it.
+// reasonTable prints the table of reasons, whose package is internal to another module.
+const reasonTable = "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason/table"
+
 func reasons(repository string) (string, error) {
-	cmd := exec.Command("go", "run", "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason/table")
+	cmd := exec.Command("go", "run", reasonTable)
 	cmd.Dir, cmd.Stderr = filepath.Join(repository, "e2e"), os.Stderr
 	text, err := cmd.Output()
 	if err != nil {
@@ -110,7 +113,7 @@ func yes(b bool) string {
 	return "–"
 }
 
-// requests is by what requests are answered.
+// requests names the way of requests and replies.
 func requests(f driver.Features) string {
 	switch {
 	case f.Requests:
@@ -139,25 +142,65 @@ func delivery(f driver.Features) string {
 	return f.Deliver.String()
 }
 
-// features is a row for each driver.
+// features returns a row for each driver.
 func features(proven map[string]drivertest.Outcome) string {
+	columns := []string{
+		"driver",
+		"URL",
+		"confirmed means at most",
+		"delivery",
+		"order",
+		"settle",
+		"start",
+		"groups",
+		"fan-out",
+		"replay",
+		"key",
+		"headers",
+		"attempts",
+		"tombstones",
+		"request/reply",
+		"message tells",
+		"receipt tells",
+		"conformance",
+	}
 	var b strings.Builder
-	b.WriteString("| driver | URL | confirmed means at most | delivery | order | settle | start | groups | fan-out | replay | key | headers | attempts | tombstones | request/reply | message tells | receipt tells | conformance |\n")
-	b.WriteString("|" + strings.Repeat("---|", 18) + "\n")
+	row := func(cells ...string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
+	row(columns...)
+	b.WriteString("|" + strings.Repeat("---|", len(columns)) + "\n")
 	for _, d := range driver.Drivers() {
 		f := d.Features
 		received, confirmed := place(f)
-		fmt.Fprintf(&b, "| `%s` | `%s:` | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n",
-			d.Name, strings.Join(d.Schemes, ":` `"), f.Confirm, delivery(f), f.Order,
-			set(f.Settle, driver.Ack, driver.Requeue, driver.Reject), set(f.Start, driver.StartNew, driver.StartEarliest),
-			yes(f.Groups), yes(f.Fanout), yes(f.Replay), yes(f.Key), yes(f.Headers), yes(f.Attempts), yes(f.Tombstones), requests(f),
-			received, confirmed,
-			conformance(proven, d.Name))
+		row(
+			"`"+d.Name+"`",
+			"`"+strings.Join(d.Schemes, ":` `")+":`",
+			f.Confirm.String(),
+			delivery(f),
+			f.Order.String(),
+			set(
+				f.Settle,
+				driver.Ack,
+				driver.Requeue,
+				driver.Reject,
+			),
+			set(f.Start, driver.StartNew, driver.StartEarliest),
+			yes(f.Groups),
+			yes(f.Fanout),
+			yes(f.Replay),
+			yes(f.Key),
+			yes(f.Headers),
+			yes(f.Attempts),
+			yes(f.Tombstones),
+			requests(f),
+			received,
+			confirmed,
+			conformance(proven, d.Name),
+		)
 	}
 	return b.String()
 }
 
-// place is what the broker tells of where a received message is and when it is from, and, when it takes one, of where it goes.
+// place names the parts of the place of a received message, and of a confirmed one.
 func place(f driver.Features) (received, confirmed string) {
 	var where []string
 	if f.Partitions {
@@ -192,13 +235,15 @@ func set[T interface {
 	return strings.Join(names, ", ")
 }
 
-// options is a section for each driver.
+// options returns a section for each driver.
 func options() string {
 	var b strings.Builder
 	for _, d := range driver.Drivers() {
-		fmt.Fprintf(&b, "\n### %s\n\n%s\n\n| option | where | type | default | what it does |\n|---|---|---|---|---|\n", d.Name, d.Doc)
+		fmt.Fprintf(&b, "\n### %s\n\n%s\n\n", d.Name, d.Doc)
+		b.WriteString("| option | where | type | default | what it does |\n|---|---|---|---|---|\n")
 		for _, o := range d.Options {
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", o.Name, scopes(o.Scope), kind(o), defaults(o), strings.ReplaceAll(o.Doc, "|", "\\|"))
+			doc := strings.ReplaceAll(o.Doc, "|", "\\|")
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", o.Name, scopes(o.Scope), kind(o), defaults(o), doc)
 		}
 	}
 	b.WriteString("\n")

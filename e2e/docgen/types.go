@@ -15,7 +15,7 @@ import (
 
 const written = "// Written by `make generate`.\n"
 
-// declarations are the files of types for scripts that come from the code as a whole.
+// declarations returns the generated files of types for scripts.
 func declarations(repository string) (map[string]string, error) {
 	result, err := resultTypes(filepath.Join(repository, "extensions/xk6-broker/internal/report/summary.schema.json"))
 	if err != nil {
@@ -27,12 +27,12 @@ func declarations(repository string) (map[string]string, error) {
 	}, nil
 }
 
-// module is a file that adds interfaces to the module of the scripts.
+// module returns a file that adds interfaces to the module of the scripts.
 func module(interfaces string) string {
 	return written + "declare module 'k6/x/broker' {\n" + strings.TrimSuffix(interfaces, "\n") + "}\n"
 }
 
-// comment is a documentation comment; nothing where there is nothing to say.
+// comment returns a documentation comment; "" without text.
 func comment(indent string, lines ...string) string {
 	lines = slices.DeleteFunc(lines, func(l string) bool { return l == "" })
 	switch len(lines) {
@@ -44,8 +44,9 @@ func comment(indent string, lines ...string) string {
 	return indent + "/**\n" + indent + " * " + strings.Join(lines, "\n"+indent+" * ") + "\n" + indent + " */\n"
 }
 
-// optionTypes has an interface for each scope, with the options of all drivers: which driver it is, only the URL says. An option has one
-// type wherever it is given, so that an object may be several of them.
+// optionTypes returns an interface for each scope, with the options of all drivers, because only
+// the URL names the driver. An option has one type in all scopes, so that an object may have
+// several scopes.
 func optionTypes(drivers []*driver.Driver) string {
 	types, names := map[string][]string{}, map[string]bool{}
 	for _, d := range drivers {
@@ -59,14 +60,11 @@ func optionTypes(drivers []*driver.Driver) string {
 		}
 	}
 	var b strings.Builder
-	for _, scope := range []struct {
-		is   driver.Scope
-		name string
-	}{{driver.OnConnect, "Connect"}, {driver.OnProducer, "Producer"}, {driver.OnConsumer, "Consumer"}, {driver.OnTopic, "Topic"}, {driver.OnMessage, "Message"}} {
-		fmt.Fprintf(&b, "  export interface Driver%sOptions {\n", scope.name)
+	for scope, title := range []string{"Connect", "Producer", "Consumer", "Topic", "Message"} {
+		fmt.Fprintf(&b, "  export interface Driver%sOptions {\n", title)
 		for _, name := range slices.Sorted(maps.Keys(names)) {
-			if says := optionDoc(drivers, scope.is, name); len(says) > 0 {
-				fmt.Fprintf(&b, "%s    %s?: %s;\n", comment("    ", says...), name, strings.Join(types[name], " | "))
+			if texts := optionDoc(drivers, 1<<scope, name); len(texts) > 0 {
+				fmt.Fprintf(&b, "%s    %s?: %s;\n", comment("    ", texts...), name, strings.Join(types[name], " | "))
 			}
 		}
 		b.WriteString("  }\n\n")
@@ -74,7 +72,7 @@ func optionTypes(drivers []*driver.Driver) string {
 	return module(b.String())
 }
 
-// optionDoc is what the drivers that have an option in a scope say of it, those together that say the same.
+// optionDoc returns the texts of the drivers that have an option in a scope, equal texts once.
 func optionDoc(drivers []*driver.Driver, scope driver.Scope, name string) []string {
 	var texts []string
 	by := map[string][]string{}
@@ -102,11 +100,11 @@ func optionDoc(drivers []*driver.Driver, scope driver.Scope, name string) []stri
 		by[text] = append(by[text], d.Name)
 	}
 	for i, text := range texts {
-		who := strings.Join(by[text], ", ")
+		owners := strings.Join(by[text], ", ")
 		if len(by[text]) == len(drivers) {
-			who = "all drivers"
+			owners = "all drivers"
 		}
-		texts[i] = who + ": " + strings.ReplaceAll(text, "*/", "* /")
+		texts[i] = owners + ": " + strings.ReplaceAll(text, "*/", "* /")
 	}
 	return texts
 }
@@ -138,7 +136,7 @@ func typesOf(o driver.Option) []string {
 	return []string{"string"}
 }
 
-// schema is as much of JSON Schema as that of the result uses.
+// schema is the part of JSON Schema that the schema of results uses.
 type schema struct {
 	Ref         string            `json:"$ref"`
 	Defs        map[string]schema `json:"$defs"`
@@ -152,9 +150,9 @@ type schema struct {
 	Const       any               `json:"const"`
 }
 
-// resultTypes has an interface for the result, and one for each object that its schema has a name for.
+// resultTypes returns an interface for the result, and one for each named object of its schema.
 func resultTypes(path string) (string, error) {
-	text, err := os.ReadFile(path) //gosec:disable G304 G703 -- a file of this repository's
+	text, err := os.ReadFile(path) //gosec:disable G304 G703 -- in this repository
 	if err != nil {
 		return "", fmt.Errorf("schema: %w", err)
 	}
@@ -176,9 +174,9 @@ func resultTypes(path string) (string, error) {
 	return module(b.String()), nil
 }
 
-func interfaceName(of string) string { return "Result" + strings.ToUpper(of[:1]) + of[1:] }
+func interfaceName(name string) string { return "Result" + strings.ToUpper(name[:1]) + name[1:] }
 
-// object is the body of an interface: what is required first, in the schema's order.
+// object returns the body of an interface: required properties first, in the schema's order.
 func (s schema) object(o schema, indent string) string {
 	names := slices.SortedFunc(maps.Keys(o.Properties), func(x, y string) int {
 		place := func(name string) int {
@@ -196,12 +194,13 @@ func (s schema) object(o schema, indent string) string {
 		if slices.Contains(o.Required, name) {
 			optional = ""
 		}
-		fmt.Fprintf(&b, "%s%s  %s%s: %s;\n", comment(indent+"  ", p.Description), indent, name, optional, s.typeOf(p, indent+"  "))
+		doc, kind := comment(indent+"  ", p.Description), s.typeOf(p, indent+"  ")
+		fmt.Fprintf(&b, "%s%s  %s%s: %s;\n", doc, indent, name, optional, kind)
 	}
 	return b.String() + indent + "}"
 }
 
-// typeOf is the type of a value. A schema that says something unknown is `unknown`.
+// typeOf returns the type of a value; `unknown` for other schemas.
 func (s schema) typeOf(v schema, indent string) string {
 	switch {
 	case v.Ref != "":

@@ -11,10 +11,10 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// Required reports whether a broker that is not there fails the tests that need it.
+// Required reports whether an absent broker fails the tests that need it.
 func Required() bool { return os.Getenv("BROKER_REQUIRE") == "all" }
 
-// URL gives the URL of a real broker from the environment, or skips the test.
+// URL returns the URL of a real broker from the environment, or skips the test.
 func URL(t *testing.T, env string) string {
 	t.Helper()
 	url := os.Getenv(env)
@@ -27,8 +27,8 @@ func URL(t *testing.T, env string) string {
 	return url
 }
 
-// URLs are the brokers to run on: the embedded one and those that the environment names, one for each driver that receives. What runs on a
-// stand-in is not proven on the broker.
+// URLs returns the brokers to run on: the embedded ones and the ones that the environment names,
+// one for each driver that receives. A run on a stand-in proves nothing for the broker.
 func URLs(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{"embedded JetStream": "embedded:", "embedded NATS": "embedded-nats:"}
@@ -60,7 +60,7 @@ func onlyContained(t *testing.T, native []string, name string) bool {
 	return slices.Contains(BrokerNames(t), name) && !slices.Contains(native, name)
 }
 
-// BrokerNames are the names that scripts/broker gives.
+// BrokerNames returns the names that scripts/broker prints.
 func BrokerNames(t *testing.T, which ...string) []string {
 	t.Helper()
 	out, err := exec.Command(Repo("scripts/broker"), append([]string{"names"}, which...)...).Output()

@@ -1,4 +1,5 @@
-// Package harness runs k6 as its users do. It is what the tests of this module share: the binary, scripts, URLs of brokers, and what a run leaves behind.
+// Package harness runs k6 as its users do: the binary, scripts, URLs of brokers, and results, for
+// the tests of this module.
 package harness
 
 import (
@@ -20,13 +21,14 @@ import (
 // Binary is the k6 under test: the one that BROKER_K6 names, or one that Main builds.
 var Binary string
 
-// setVersion is what the linker is told, and stamped the version that it puts into a binary that Main builds, as into a release.
+// setVersion is the linker's flag for the version, as in a release, stamped the version of a binary
+// that Main builds.
 const (
 	setVersion = "-X github.com/xk6-broker/xk6-broker/extensions/xk6-broker.version="
 	stamped    = "v0.0.0-test"
 )
 
-// Version is the version that the binary must report: the one that its linker was told, or the one of a binary that was built without.
+// Version returns the version that the binary must report: the linker's, or that of a plain build.
 func Version(t *testing.T) string {
 	t.Helper()
 	info, err := buildinfo.ReadFile(Binary)
@@ -41,14 +43,14 @@ func Version(t *testing.T) string {
 	return "(devel)"
 }
 
-// Main runs the tests of a package; its TestMain calls it. sideBySide is how many tests run in parallel unless the flag -parallel is given: most of them wait for a
-// k6 that waits itself.
-func Main(m *testing.M, sideBySide string) {
+// Main runs the tests of a package, for its TestMain. parallel is the number of parallel tests
+// without the flag -parallel: most of them wait for a waiting k6.
+func Main(m *testing.M, parallel string) {
 	given := false
 	flag.Parse()
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
 	if !given {
-		if err := flag.Set("test.parallel", sideBySide); err != nil {
+		if err := flag.Set("test.parallel", parallel); err != nil {
 			panic(err)
 		}
 	}
@@ -79,7 +81,8 @@ func build(dir string) string {
 	return path
 }
 
-// Raced reports whether the binary is built with the race detector. A race then ends it at once, with raceCode.
+// Raced reports whether the binary is built with the race detector. A race then ends it at once,
+// with raceCode.
 var Raced = os.Getenv("BROKER_K6_RACE") != ""
 
 const raceCode = 66
@@ -100,7 +103,7 @@ func NoRace(t *testing.T, ended error, stderr string) {
 	}
 }
 
-// Result is how a run of k6 ended.
+// Result is the end of a run of k6.
 type Result struct {
 	Code   int
 	Stdout string
@@ -109,7 +112,7 @@ type Result struct {
 
 func (r Result) String() string { return fmt.Sprintf("exit %d\n%s\n%s", r.Code, r.Stdout, r.Stderr) }
 
-// Ended makes a Result of a process's end.
+// Ended returns the Result of a process.
 func Ended(t *testing.T, err error, stdout, stderr string) Result {
 	t.Helper()
 	NoRace(t, err, stderr)
@@ -163,15 +166,16 @@ var root = func() string {
 	panic("not in a checkout")
 }()
 
-// Repo is a path in this checkout.
+// Repo returns a path in this checkout.
 func Repo(elements ...string) string { return filepath.Join(append([]string{root}, elements...)...) }
 
-// Quick is the scenario of which short runs are made.
+// Quick is the scenario of short runs.
 var Quick = Repo("scenarios/producer-consumer.js")
 
-// Settings are those of a short run whose results go to a folder.
+// Settings returns the environment of a short run whose results go to a folder.
 func Settings(dir, name string, more ...string) []string {
-	return append([]string{"BROKER_REPORT_DIR=" + dir, "BROKER_REPORT_NAME=" + name, "DURATION=2s", "RATE=500"}, more...)
+	common := []string{"BROKER_REPORT_DIR=" + dir, "BROKER_REPORT_NAME=" + name, "DURATION=2s", "RATE=500"}
+	return append(common, more...)
 }
 
 // Read reads a file.
@@ -184,7 +188,7 @@ func Read(t *testing.T, path string) []byte {
 	return text
 }
 
-// Names are the names of what is in a folder; none if there is no such folder.
+// Names returns the names in a folder; none if there is no such folder.
 func Names(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -198,10 +202,10 @@ func Names(t *testing.T, dir string) []string {
 	return all
 }
 
-// Same fails if two results of a test differ in what was sent or in what became of it.
-func Same(t *testing.T, whole, alone *summary.Summary) {
+// Same fails if the results of a merged test and of a single process differ in messages or account.
+func Same(t *testing.T, merged, single *summary.Summary) {
 	t.Helper()
-	a, b := whole.Topics[0], alone.Topics[0]
+	a, b := merged.Topics[0], single.Topics[0]
 	for _, count := range []string{"due", "sent", "confirmed", "received", "bytes_sent"} {
 		if a.Counts[count] != b.Counts[count] || b.Counts[count] == 0 {
 			t.Errorf("%s: %d together, %d alone", count, a.Counts[count], b.Counts[count])

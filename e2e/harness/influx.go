@@ -11,10 +11,11 @@ import (
 	"time"
 )
 
-// Database is a database of a real InfluxDB that a test has for itself.
+// Database is a test's own database of a real InfluxDB.
 type Database struct{ server, Name string }
 
-// NewDatabase makes one. Of a server whose URL has a password it is an InfluxDB 2: the password is a token, and the databases are its buckets.
+// NewDatabase creates a database. A server whose URL has a password is an InfluxDB 2: the password
+// is a token, and databases are buckets.
 func NewDatabase(t *testing.T) Database {
 	t.Helper()
 	d := Database{URL(t, "BROKER_URL_INFLUXDB"), fmt.Sprintf("test_%d", time.Now().UnixNano())}
@@ -22,7 +23,7 @@ func NewDatabase(t *testing.T) Database {
 		d.makeBucket(t)
 		return d
 	}
-	d.execute(t, "CREATE DATABASE "+d.Name) // k6 does it too, where it can
+	d.execute(t, "CREATE DATABASE "+d.Name) // k6 does it too if it can
 	t.Cleanup(func() { d.execute(t, "DROP DATABASE "+d.Name) })
 	return d
 }
@@ -37,7 +38,7 @@ func (d Database) URL(t *testing.T) *url.URL {
 	return u
 }
 
-// makeBucket makes a bucket of the database's name, which InfluxDB 2 takes for a database of that name.
+// makeBucket creates a bucket of the database's name, which InfluxDB 2 uses as that database.
 func (d Database) makeBucket(t *testing.T) {
 	t.Helper()
 	var organizations struct{ Orgs []struct{ ID string } }
@@ -50,7 +51,7 @@ func (d Database) makeBucket(t *testing.T) {
 	t.Cleanup(func() { d.api(t, http.MethodDelete, "buckets/"+bucket.ID, nil, nil) })
 }
 
-// api calls what only InfluxDB 2 has.
+// api calls the API of InfluxDB 2.
 func (d Database) api(t *testing.T, method, path string, body, answer any) {
 	t.Helper()
 	text, err := json.Marshal(body)
@@ -58,7 +59,8 @@ func (d Database) api(t *testing.T, method, path string, body, answer any) {
 		t.Fatal(err)
 	}
 	u := d.URL(t)
-	request, err := http.NewRequest(method, "http://"+u.Host+"/api/v2/"+path, bytes.NewReader(text)) // a test's context is over when it cleans up
+	// Without a context: a test's own has ended when it cleans up.
+	request, err := http.NewRequest(method, "http://"+u.Host+"/api/v2/"+path, bytes.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +95,7 @@ func (d Database) execute(t *testing.T, statement string) {
 // Out makes k6 write into the database.
 func (d Database) Out() string { return "K6_OUT=influxdb=" + d.server + "/" + d.Name }
 
-// Series is what InfluxDB answers with.
+// Series is a series in InfluxDB's answer.
 type Series struct {
 	Name    string
 	Tags    map[string]string
@@ -131,7 +133,7 @@ func (d Database) Sum(t *testing.T, metric string) (total float64, stored bool) 
 	return d.Total(t, "sum", metric, "")
 }
 
-// Total applies a function of InfluxQL to a metric; tags are those of a submetric, or empty.
+// Total applies a function of InfluxQL to a metric; tags are a submetric's, or empty.
 func (d Database) Total(t *testing.T, function, metric, tags string) (total float64, stored bool) {
 	t.Helper()
 	q := fmt.Sprintf(`SELECT %s("value") FROM %q`, function, metric)
@@ -154,8 +156,8 @@ func conditions(tags string) string {
 	return strings.Join(all, " AND ")
 }
 
-// SameCounts checks every counter of the module, and k6's own of data, against what the database holds, and that it holds as many
-// samples of each trend as k6 was given.
+// SameCounts compares every counter of the module, and k6's own of data, with the database, and the
+// number of samples of each trend.
 func (d Database) SameCounts(t *testing.T, o Outcome) (checked int) {
 	t.Helper()
 	for name, metric := range o.Metrics {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Pull is what a script begins with that breaks things at moments of its own: pull('name') does what Levers was given under
-// that name, and returns when it is done.
+// Pull begins a script that breaks things: pull('name') calls the function of Levers with that
+// name, and returns when it is done.
 const Pull = `
 import http from 'k6/http';
 function pull(name) {
@@ -16,7 +16,7 @@ function pull(name) {
 }
 `
 
-// Levers serves functions to a script, and returns what its environment needs for that.
+// Levers serves functions to a script, and returns the environment for it.
 func Levers(t *testing.T, all map[string]func() error) string {
 	t.Helper()
 	mux := http.NewServeMux()

@@ -8,7 +8,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/e2e/summary"
 )
 
-// Outcome is what a script that ends with LeaveOutcome leaves behind.
+// Outcome is the result of a script that ends with LeaveOutcome.
 type Outcome struct {
 	Metrics map[string]struct {
 		Values     map[string]float64 `json:"values"`
@@ -30,7 +30,8 @@ export function handleSummary(data) {
 func RunToOutcome(t *testing.T, text string, env ...string) (Outcome, Result) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "outcome.json")
-	r := K6(t, append(env, "OUTCOME="+path), "run", "--quiet", Script(t, "import broker from 'k6/x/broker';\n"+text+LeaveOutcome))
+	script := Script(t, "import broker from 'k6/x/broker';\n"+text+LeaveOutcome)
+	r := K6(t, append(env, "OUTCOME="+path), "run", "--quiet", script)
 	var o Outcome
 	if err := json.Unmarshal(Read(t, path), &o); err != nil {
 		t.Fatalf("%v\n%v", err, r)

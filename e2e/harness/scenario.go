@@ -8,8 +8,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/e2e/summary"
 )
 
-// Scenario runs a script of the repository that writes its results, and returns them. The run must end well, but for thresholds on latencies: how fast a broker is on
-// this machine is not what these tests are about.
+// Scenario runs a script of the repository and returns its results. The run must succeed, except
+// for thresholds on latencies: the speed of this machine is not tested.
 func Scenario(t *testing.T, path string, env ...string) (Result, *summary.Summary) {
 	t.Helper()
 	dir := t.TempDir()

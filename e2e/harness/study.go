@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// StudyFile writes a study's file, in which SCENARIOS is the path to the scenarios of the repository.
+// StudyFile writes a study's file, with SCENARIOS replaced by the path of the scenarios.
 func StudyFile(t *testing.T, text string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -16,7 +16,8 @@ func StudyFile(t *testing.T, text string) string {
 		t.Fatal(err)
 	}
 	file := filepath.Join(dir, "study.js")
-	if err := os.WriteFile(file, []byte(strings.ReplaceAll(text, "SCENARIOS", filepath.ToSlash(to))), 0o600); err != nil {
+	text = strings.ReplaceAll(text, "SCENARIOS", filepath.ToSlash(to))
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return file

@@ -6,17 +6,17 @@ import (
 	"sync"
 )
 
-// Watched is what a process writes. It closes Seen when something stands in it.
+// Watched is the output of a process. It closes Seen when it contains a text.
 type Watched struct {
 	want string
-	Seen chan struct{} // closed once it is there
+	Seen chan struct{}
 
 	mu   sync.Mutex
 	text bytes.Buffer
 	done bool
 }
 
-// Watch returns a Watched that waits for some text.
+// Watch returns a Watched that waits for a text.
 func Watch(want string) *Watched { return &Watched{want: want, Seen: make(chan struct{})} }
 
 func (w *Watched) Write(b []byte) (int, error) {

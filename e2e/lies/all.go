@@ -15,7 +15,8 @@ func All() []Lie {
 			How:  "300 messages/s for 5 s to a consumer of 5 ms a message",
 			script: pipeline(5, "12s") + `
 export async function consume() {
-  for (const m of await c.receive({ max: 1, wait: '500ms' })) { sleep(0.005); await c.ack(m); }
+  const all = await c.receive({ max: 1, wait: '500ms' });
+  for (const m of all) { sleep(0.005); await c.ack(m); }
 }`,
 			Naive: quantile("end-to-end time p50", "e2e_time", 0.5),
 			Code:  "consumers-slower", Why: "buffered", Valid: true,
@@ -25,29 +26,37 @@ export async function consume() {
 			script: `
 const p = broker.connect(url).producer(topic);
 export async function setup() { await broker.connect(url).createTopic(topic); }
-export const options = { scenarios: { s: { executor: 'open-arrival-rate', rate: 500, duration: '10s', preAllocatedVUs: 2 } } };
+export const options = { scenarios: {
+  s: { executor: 'open-arrival-rate', rate: 500, duration: '10s', preAllocatedVUs: 2 },
+} };
 export default async function () { await p.send('x'); }`,
 			during: freezeProcess(5, 150*time.Millisecond),
 			Naive:  quantile("publish time p99", "publish_time", 0.99),
 			Code:   "percentile-not-reliable", Valid: true,
 		},
 		{
-			Name: "a broker that stands still, in a closed loop", How: "silent for 1 s of 8 s; each send waits for the answer to the one before",
+			Name: "a broker that stands still, in a closed loop",
+			How:  "silent for 1 s of 8 s; each send waits for the answer to the one before",
 			script: `
 const conn = broker.connect(url), p = conn.producer(topic);
 export async function setup() { await conn.createTopic(topic); }
-export const options = { scenarios: { s: { executor: 'constant-vus', vus: 1, duration: '8s' } } };
+export const options = { scenarios: {
+  s: { executor: 'constant-vus', vus: 1, duration: '8s' },
+} };
 export default async function () { await p.send('x'); sleep(0.001); }` + imports,
 			during: freezeBroker(time.Second),
 			Naive:  quantile("publish latency p99", "publish_latency", 0.99),
 			Code:   "closed-loop", Why: "all", Valid: true,
 		},
 		{
-			Name: "too few VUs for k6's own executor", How: "constant-arrival-rate with 2 VUs, the broker silent for 1 s of 8 s",
+			Name: "too few VUs for k6's own executor",
+			How:  "constant-arrival-rate with 2 VUs, the broker silent for 1 s of 8 s",
 			script: `
 const conn = broker.connect(url), p = conn.producer(topic);
 export async function setup() { await conn.createTopic(topic); }
-export const options = { scenarios: { s: { executor: 'constant-arrival-rate', rate: 500, duration: '8s', preAllocatedVUs: 2, maxVUs: 2 } } };
+export const options = { scenarios: {
+  s: { executor: 'constant-arrival-rate', rate: 500, duration: '8s', preAllocatedVUs: 2, maxVUs: 2 },
+} };
 export default async function () { await p.send('x'); }`,
 			during: freezeBroker(time.Second),
 			Naive:  quantile("publish latency p99", "publish_latency", 0.99),
@@ -58,7 +67,9 @@ export default async function () { await p.send('x'); }`,
 			script: `
 const conn = broker.connect(url), p = conn.producer(topic);
 export async function setup() { await conn.createTopic(topic); }
-export const options = { scenarios: { s: { executor: 'open-arrival-rate', rate: 1000, duration: '4s', preAllocatedVUs: 1, gracefulStop: '0s' } } };
+export const options = { scenarios: {
+  s: { executor: 'open-arrival-rate', rate: 1000, duration: '4s', preAllocatedVUs: 1, gracefulStop: '0s' },
+} };
 export default async function () { await p.send('x'); sleep(0.005); }` + imports,
 			Naive: quantile("publish time p50", "publish_time", 0.5),
 			Code:  "arrivals-dropped", Why: "unserved",
@@ -68,7 +79,9 @@ export default async function () { await p.send('x'); sleep(0.005); }` + imports
 			script: `
 const conn = broker.connect(url), p = conn.producer(topic);
 export async function setup() { await conn.createTopic(topic); }
-export const options = { scenarios: { s: { executor: 'open-arrival-rate', rate: 200, duration: '5s', preAllocatedVUs: 20 } } };
+export const options = { scenarios: {
+  s: { executor: 'open-arrival-rate', rate: 200, duration: '5s', preAllocatedVUs: 20 },
+} };
 export default async function () { try { await p.send(__ITER % 3 ? 'x' : 'x'.repeat(2e6)); } catch (e) { } }`,
 			Naive: quantile("publish latency p90", "publish_latency", 0.9),
 			Code:  "sends-failed",
@@ -101,31 +114,50 @@ export async function consume() { await c.ack(await c.receive({ max: 10, wait: '
 			Code:  "ended-early", Why: "interrupted", Fails: true,
 		},
 		{
-			Name: "yesterday's messages", How: "an earlier test with the same `BROKER_RUN` left 50 messages", env: []string{"BROKER_RUN=nightly"},
+			Name: "yesterday's messages",
+			How:  "an earlier test with the same `BROKER_RUN` left 50 messages",
+			env:  []string{"BROKER_RUN=nightly"},
 			before: `
 const conn = broker.connect(url), p = conn.producer(topic);
 export async function setup() { await conn.createTopic(topic); }
 export default async function () { await p.produce({ count: 50 }); sleep(7); }` + imports,
 			script: `
-const conn = broker.connect(url), p = conn.producer(topic), c = conn.consumer(topic, { group: 'g', start: 'earliest' });
-export default async function () { await c.ready(); await p.produce({ count: 50 }); await c.consume({ count: 100, idle: '5s' }); }`,
-			Naive: Naive{"received", func(o *Outcome) string { return fmt.Sprint(o.Result.Topics[0].Counts["received"]) }},
-			Code:  "earlier-test",
+const conn = broker.connect(url), p = conn.producer(topic);
+const c = conn.consumer(topic, { group: 'g', start: 'earliest' });
+export default async function () {
+  await c.ready();
+  await p.produce({ count: 50 });
+  await c.consume({ count: 100, idle: '5s' });
+}`,
+			Naive: Naive{
+				"received",
+				func(o *Outcome) string { return fmt.Sprint(o.Result.Topics[0].Counts["received"]) },
+			},
+			Code: "earlier-test",
 		},
 		{
 			Name: "one broker by two addresses", How: "producer and consumer connect by different URLs",
 			script: `
-const p = broker.connect(url).producer(topic), direct = broker.connect(__ENV.DIRECT), c = direct.consumer(topic, { group: 'g' });
+const p = broker.connect(url).producer(topic), direct = broker.connect(__ENV.DIRECT);
+const c = direct.consumer(topic, { group: 'g' });
 export async function setup() { await direct.createTopic(topic); }
-export default async function () { await c.ready(); await p.produce({ count: 500 }); await c.consume({ count: 500, idle: '5s' }); }`,
+export default async function () {
+  await c.ready();
+  await p.produce({ count: 500 });
+  await c.consume({ count: 500, idle: '5s' });
+}`,
 			Naive: Naive{"lost", func(*Outcome) string { return "0" }},
 			Code:  "uncertain", Why: "aliased",
 		},
 		{
 			Name: "clocks of two machines", How: "messages whose stamps were written by a clock that is an hour ahead",
 			script: `
-const conn = broker.connect(url), p = conn.producer(topic), c = conn.consumer(topic + '-skewed', { group: 'g' });
-export async function setup() { await conn.createTopic(topic); await conn.createTopic(topic + '-skewed'); }
+const conn = broker.connect(url), p = conn.producer(topic);
+const c = conn.consumer(topic + '-skewed', { group: 'g' });
+export async function setup() {
+  await conn.createTopic(topic);
+  await conn.createTopic(topic + '-skewed');
+}
 export default async function () {
   await c.ready();
   for (let i = 0; i < 50; i++) await p.send('x');
@@ -141,14 +173,16 @@ export default async function () {
 const imports = `
 import { sleep } from 'k6';`
 
-// pipeline is producers of 300 messages a second for so many seconds, and one consumer for as long as its scenario takes.
+// pipeline is a script with producers of 300 messages a second and one consumer.
 func pipeline(seconds int, consumer string) string {
 	return fmt.Sprintf(`%s
 const conn = broker.connect(url), p = conn.producer(topic), c = conn.consumer(topic, { group: 'g' });
 export async function setup() { await conn.createTopic(topic); }
 export const options = { scenarios: {
   consume: { executor: 'constant-vus', vus: 1, duration: '%s', exec: 'consume', gracefulStop: '2s' },
-  produce: { executor: 'open-arrival-rate', rate: 300, duration: '%ds', startTime: '1s', preAllocatedVUs: 20, exec: 'produce' },
+  produce: {
+    executor: 'open-arrival-rate', rate: 300, duration: '%ds', startTime: '1s', preAllocatedVUs: 20, exec: 'produce',
+  },
 } };
 export async function produce() { await p.send('x'); }
 `, imports, consumer, seconds)
@@ -167,13 +201,13 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// settled is how long k6 takes to be in the middle of its load.
-const settled = 3 * time.Second
+// warmUp is the time until k6 is in the middle of its load.
+const warmUp = 3 * time.Second
 
 // freezeProcess stops k6 itself.
 func freezeProcess(times int, length time.Duration) func(context.Context, *Scene) error {
 	return func(ctx context.Context, s *Scene) error {
-		if err := pause(ctx, settled); err != nil {
+		if err := pause(ctx, warmUp); err != nil {
 			return err
 		}
 		for range times {
@@ -192,10 +226,10 @@ func freezeProcess(times int, length time.Duration) func(context.Context, *Scene
 	}
 }
 
-// freezeBroker lets nothing through to the server and back.
+// freezeBroker stops the traffic to the server and back.
 func freezeBroker(length time.Duration) func(context.Context, *Scene) error {
 	return func(ctx context.Context, s *Scene) error {
-		if err := pause(ctx, settled); err != nil {
+		if err := pause(ctx, warmUp); err != nil {
 			return err
 		}
 		s.Proxy.Freeze()

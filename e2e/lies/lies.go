@@ -1,5 +1,5 @@
-// Package lies is a collection of experiments: each provokes a way in which a load test can state a falsehood, on a real server, and looks at
-// what the tool says of it.
+// Package lies is a collection of experiments on a real server. Each provokes a falsehood of a load
+// test and reads the tool's verdict.
 package lies
 
 import (
@@ -19,23 +19,23 @@ import (
 
 // Lie is one of the experiments.
 type Lie struct {
-	Name   string // what is not as it seems
-	How    string // how it is provoked
+	Name   string // the falsehood
+	How    string // the provocation
 	script string
 	env    []string
 	before string                              // a script that runs first, to its end
-	during func(context.Context, *Scene) error // what is done while it runs
-	Naive  Naive                               // what would be believed without a word
-	Code   string                              // of a reason or note that the verdict must have
-	Why    string                              // which of its texts; "" for any
-	Valid  bool                                // the run is all the same
-	Fails  bool                                // k6's exit code must not be 0
+	during func(context.Context, *Scene) error // called while the script runs
+	Naive  Naive
+	Code   string // of a reason or note that the verdict must have
+	Why    string // the variant of the code; "" for any
+	Valid  bool   // the verdict is still valid
+	Fails  bool   // k6's exit code must not be 0
 }
 
 // Naive is a number of the result that is true and misleads.
 type Naive struct {
 	Label string
-	Of    func(*Outcome) string
+	Value func(*Outcome) string
 }
 
 // Scene is an experiment under way.
@@ -46,14 +46,14 @@ type Scene struct {
 	topic   string
 }
 
-// Outcome is what an experiment gave.
+// Outcome is the outcome of an experiment.
 type Outcome struct {
 	Code   int // k6's exit code
-	Said   string
+	Output string
 	Result summary.Summary
 }
 
-// Quantile is a percentile of a trend of the first topic, as people read it.
+// Quantile returns a percentile of a trend of the first topic as text.
 func (o *Outcome) Quantile(trend string, q float64) string {
 	h := o.trend(trend)
 	if h == nil {
@@ -82,7 +82,7 @@ func milliseconds(ns int64) string {
 	return d.Round(10 * time.Microsecond).String()
 }
 
-// Verdict is what the tool says of the run.
+// Verdict returns the tool's verdict as text.
 func (o *Outcome) Verdict() string {
 	v := o.Result.Verdict
 	switch {
@@ -94,7 +94,7 @@ func (o *Outcome) Verdict() string {
 	return "valid"
 }
 
-// Topic is what the names of the experiments' topics begin with.
+// Topic begins the names of the experiments' topics.
 const Topic = "lie-"
 
 // limit bounds an experiment.
@@ -123,61 +123,69 @@ func Run(k6, url string, lie Lie) (*Outcome, error) {
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
 	s := &Scene{Proxy: p, URL: url, topic: fmt.Sprintf("%s%d", Topic, time.Now().UnixNano())}
 	out := filepath.Join(dir, "outcome.json")
-	env := append(os.Environ(), "K6_NO_USAGE_REPORT=true", "OUTCOME="+out, "TOPIC="+s.topic, "BROKER_URL="+scheme+"://"+p.Addr(), "DIRECT="+url)
+	env := append(os.Environ(), "K6_NO_USAGE_REPORT=true", "OUTCOME="+out, "TOPIC="+s.topic,
+		"BROKER_URL="+scheme+"://"+p.Addr(), "DIRECT="+url)
 	env = append(env, lie.env...)
 	start := func(name, text string) (*exec.Cmd, *strings.Builder, error) {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(head+text), 0o600); err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", lie.Name, err)
 		}
-		said := &strings.Builder{}
+		output := &strings.Builder{}
 		cmd := exec.CommandContext(ctx, k6, "run", "--quiet", path) //gosec:disable G204 -- a k6 that was built here
-		cmd.Env, cmd.Stdout, cmd.Stderr = env, said, said
-		return cmd, said, nil
+		cmd.Env, cmd.Stdout, cmd.Stderr = env, output, output
+		return cmd, output, nil
 	}
 	if lie.before != "" {
-		cmd, said, err := start("before.js", lie.before)
+		cmd, output, err := start("before.js", lie.before)
 		if err != nil {
 			return nil, err
 		}
 		if err := cmd.Run(); err != nil {
-			return nil, fmt.Errorf("%s: what goes before: %w\n%s", lie.Name, err, said)
+			return nil, fmt.Errorf("%s: the script before: %w\n%s", lie.Name, err, output)
 		}
 	}
-	cmd, said, err := start("script.js", lie.script)
+	cmd, output, err := start("script.js", lie.script)
 	if err != nil {
 		return nil, err
 	}
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("%s: %w", lie.Name, err)
+	code, err := lie.play(ctx, cmd, s)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w\n%s", lie.Name, err, output)
 	}
-	s.Process = cmd.Process
-	done := make(chan error, 1)
-	during, stop := context.WithCancel(ctx)
-	go func() {
-		if lie.during == nil {
-			done <- nil
-			return
-		}
-		done <- lie.during(during, s)
-	}()
-	waited := cmd.Wait()
-	stop()
-	if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
-		return nil, fmt.Errorf("%s: %w\n%s", lie.Name, err, said)
-	}
-	o := &Outcome{Said: said.String()}
-	if exit := (*exec.ExitError)(nil); errors.As(waited, &exit) {
-		o.Code = exit.ExitCode()
-	} else if waited != nil {
-		return nil, fmt.Errorf("%s: %w\n%s", lie.Name, waited, said)
-	}
+	o := &Outcome{Code: code, Output: output.String()}
 	text, err := os.ReadFile(out) //gosec:disable G304 -- a result of k6
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w\n%s", lie.Name, err, said)
+		return nil, fmt.Errorf("%s: %w\n%s", lie.Name, err, output)
 	}
 	if err := json.Unmarshal(text, &o.Result); err != nil {
 		return nil, fmt.Errorf("%s: %w", lie.Name, err)
 	}
 	return o, nil
+}
+
+// play runs a k6 to its end, with during beside it, and returns its exit code.
+func (l Lie) play(ctx context.Context, cmd *exec.Cmd, s *Scene) (code int, err error) {
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	s.Process = cmd.Process
+	done := make(chan error, 1)
+	during, stop := context.WithCancel(ctx)
+	go func() {
+		if l.during == nil {
+			done <- nil
+			return
+		}
+		done <- l.during(during, s)
+	}()
+	ended := cmd.Wait()
+	stop()
+	if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+		return 0, err
+	}
+	if exit := (*exec.ExitError)(nil); errors.As(ended, &exit) {
+		return exit.ExitCode(), nil
+	}
+	return 0, ended
 }

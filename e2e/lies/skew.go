@@ -12,13 +12,13 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// The stamp that rides in a message's header: where its times and its checksum are.
+// The offsets of times and checksum in the stamp in a message's header.
 const (
 	header                    = "X-K6-Stamp"
 	due, sent, checksum, size = 20, 28, 36, 40
 )
 
-// skewClock passes messages on as if they had been sent by a machine whose clock is an hour ahead: it writes their stamps anew.
+// skewClock forwards messages with stamps of a machine whose clock is an hour ahead.
 func skewClock(ctx context.Context, s *Scene) error {
 	conn, err := nats.Connect(strings.Replace(s.URL, "jetstream://", "nats://", 1))
 	if err != nil {
@@ -36,11 +36,12 @@ func skewClock(ctx context.Context, s *Scene) error {
 			}
 		}
 		castagnoli := crc32.MakeTable(crc32.Castagnoli)
-		binary.LittleEndian.PutUint32(stamp[checksum:], crc32.Update(crc32.Checksum(stamp[:checksum], castagnoli), castagnoli, m.Data))
+		sum := crc32.Update(crc32.Checksum(stamp[:checksum], castagnoli), castagnoli, m.Data)
+		binary.LittleEndian.PutUint32(stamp[checksum:], sum)
 		out := nats.NewMsg(s.topic + "-skewed")
 		out.Data = m.Data
 		out.Header.Set(header, base64.RawStdEncoding.EncodeToString(stamp))
-		_ = conn.PublishMsg(out) // where it fails nothing arrives, and the experiment shows nothing
+		_ = conn.PublishMsg(out) // without it nothing arrives, and the experiment fails
 	})
 	if err != nil {
 		return fmt.Errorf("skew: %w", err)

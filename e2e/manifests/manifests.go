@@ -1,4 +1,4 @@
-// Package manifests reads what deploy/kubernetes has, as kustomize makes it.
+// Package manifests reads deploy/kubernetes by kustomize.
 package manifests
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/e2e/harness"
 )
 
-// Setup is the folder that is applied once, and Run the one of a test.
+// Setup is the folder applied once, Run the folder of a test.
 var (
 	Setup = harness.Repo("deploy/kubernetes/setup")
 	Run   = harness.Repo("deploy/kubernetes/run")
@@ -35,10 +35,12 @@ type Manifests struct {
 	Text        map[string][]byte // by kind, of the last one
 }
 
-// Kustomized is what kustomize makes of some folders. A field that Kubernetes does not know fails the test.
+// Kustomized runs kustomize on folders. An unknown field of Kubernetes fails the test.
 func Kustomized(t *testing.T, folders ...string) *Manifests {
 	t.Helper()
-	m := &Manifests{Deployments: map[string]appsv1.Deployment{}, Services: map[string]corev1.Service{}, Text: map[string][]byte{}}
+	m := &Manifests{
+		Deployments: map[string]appsv1.Deployment{}, Services: map[string]corev1.Service{}, Text: map[string][]byte{},
+	}
 	for _, folder := range folders {
 		objects, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
 		if err != nil {
@@ -49,25 +51,25 @@ func Kustomized(t *testing.T, folders ...string) *Manifests {
 			m.Text[object.GetKind()] = text
 			switch object.GetKind() {
 			case "TestRun":
-				m.TestRun = Known[v1alpha1.TestRun](t, text)
+				m.TestRun = Decode[v1alpha1.TestRun](t, text)
 			case "Job":
-				m.Coordinator = Known[batchv1.Job](t, text)
+				m.Coordinator = Decode[batchv1.Job](t, text)
 			case "PersistentVolumeClaim":
-				m.Claim = Known[corev1.PersistentVolumeClaim](t, text)
+				m.Claim = Decode[corev1.PersistentVolumeClaim](t, text)
 			case "Deployment":
-				m.Deployments[object.GetName()] = Known[appsv1.Deployment](t, text)
+				m.Deployments[object.GetName()] = Decode[appsv1.Deployment](t, text)
 			case "Service":
-				m.Services[object.GetName()] = Known[corev1.Service](t, text)
+				m.Services[object.GetName()] = Decode[corev1.Service](t, text)
 			default:
-				t.Errorf("nobody has looked at a %s", object.GetKind())
+				t.Errorf("unexpected kind %s", object.GetKind())
 			}
 		}
 	}
 	return m
 }
 
-// Known reads an object by its type of Kubernetes.
-func Known[T any](t *testing.T, text []byte) T {
+// Decode reads an object by its type of Kubernetes.
+func Decode[T any](t *testing.T, text []byte) T {
 	t.Helper()
 	var object T
 	if err := yaml.UnmarshalStrict(text, &object); err != nil {
@@ -76,7 +78,7 @@ func Known[T any](t *testing.T, text []byte) T {
 	return object
 }
 
-// Rewritten is a copy of the folder of a run in which words are replaced.
+// Rewritten returns a copy of the folder of a run with words replaced.
 func Rewritten(t *testing.T, words ...string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -87,10 +89,10 @@ func Rewritten(t *testing.T, words ...string) string {
 		found := false
 		for _, name := range harness.Names(t, folder) {
 			path := filepath.Join(folder, name)
-			was := string(harness.Read(t, path))
-			is := strings.ReplaceAll(was, pair[0], pair[1])
-			found = found || is != was
-			if err := os.WriteFile(path, []byte(is), 0o600); err != nil {
+			before := string(harness.Read(t, path))
+			after := strings.ReplaceAll(before, pair[0], pair[1])
+			found = found || after != before
+			if err := os.WriteFile(path, []byte(after), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}

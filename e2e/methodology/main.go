@@ -1,5 +1,5 @@
-// Command methodology writes the tables of docs/evidence/lies.md, from real runs: what each way to drive load reports of a stall, and what is
-// said of the falsehoods that a load test can state.
+// Command methodology writes the tables of docs/evidence/lies.md from real runs (packages stall,
+// lies).
 //
 //	methodology K6 JETSTREAM-URL DOCUMENT
 package main
@@ -42,8 +42,9 @@ func run(k6, url, document string) error {
 		}
 		rows = append(rows, row)
 	}
-	var told strings.Builder
-	told.WriteString("| what misleads | provoked by | what would be believed | verdict | what is said |\n|---|---|---|---|---|\n")
+	var falsehoods strings.Builder
+	falsehoods.WriteString("| what misleads | provoked by | what would be believed | verdict | what is said |\n")
+	falsehoods.WriteString("|---|---|---|---|---|\n")
 	for _, lie := range lies.All() {
 		fmt.Fprintf(os.Stderr, "running %s\n", lie.Name)
 		o, err := lies.Run(k6, url, lie)
@@ -52,26 +53,27 @@ func run(k6, url, document string) error {
 		}
 		reason, ok := o.Result.Verdict.Find(lie.Code, lie.Why)
 		if !ok {
-			return fmt.Errorf("%s: nothing is said of it: %+v", lie.Name, o.Result.Verdict)
+			return fmt.Errorf("%s: no reason in the verdict: %+v", lie.Name, o.Result.Verdict)
 		}
-		said := fmt.Sprintf("`%s`: %s", reason.Code, strings.TrimLeft(strings.TrimPrefix(reason.Text, reason.Topic), ",: "))
-		fmt.Fprintf(&told, "| %s | %s | %s: %s | %s | %s |\n", lie.Name, lie.How, lie.Naive.Label, lie.Naive.Of(o), o.Verdict(), said)
+		text := strings.TrimLeft(strings.TrimPrefix(reason.Text, reason.Topic), ",: ")
+		fmt.Fprintf(&falsehoods, "| %s | %s | %s: %s | %s | `%s`: %s |\n",
+			lie.Name, lie.How, lie.Naive.Label, lie.Naive.Value(o), o.Verdict(), reason.Code, text)
 	}
-	text, err := os.ReadFile(document) //gosec:disable G304 G703 -- a file of this repository's
+	text, err := os.ReadFile(document) //gosec:disable G304 G703 -- in this repository
 	if err != nil {
 		return err
 	}
 	written, err := replace(string(text), stalls, table(rows))
 	if err == nil {
-		written, err = replace(written, falsehood, told.String())
+		written, err = replace(written, falsehood, falsehoods.String())
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", document, err)
 	}
-	return os.WriteFile(document, []byte(written), 0o644) //gosec:disable G306 G703 -- a document, for anybody to read
+	return os.WriteFile(document, []byte(written), 0o644) //gosec:disable G306 G703 -- a public document
 }
 
-// replace puts a table in the place of the one that was generated before.
+// replace replaces a generated table.
 func replace(text, begin, table string) (string, error) {
 	head, rest, ok := strings.Cut(text, begin)
 	_, tail, closed := strings.Cut(rest, end)

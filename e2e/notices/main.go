@@ -1,5 +1,6 @@
-// Command notices writes the licences of all that is in a binary, as they ask of whoever passes it on: go run ./notices ROOT BINARY >FILE. ROOT is the
-// folder of the module that the binary was built of. Texts that are the same in several modules are there once.
+// Command notices writes the licences of all modules in a binary, for its distribution: go run
+// ./notices ROOT BINARY >FILE. ROOT is the folder of the binary's module. Equal texts are written
+// once.
 package main
 
 import (
@@ -27,7 +28,7 @@ func main() {
 	}
 }
 
-// notice is a text, and the files that say it.
+// notice is a text with the files that have it.
 type notice struct {
 	files []string
 	text  string
@@ -61,7 +62,8 @@ func write(out io.Writer, args []string) error {
 				byText[text] = &notice{text: text}
 				notices = append(notices, byText[text])
 			}
-			byText[text].files = append(byText[text].files, m.name+": "+filepath.ToSlash(strings.TrimPrefix(file, m.dir+string(filepath.Separator))))
+			name := strings.TrimPrefix(file, m.dir+string(filepath.Separator))
+			byText[text].files = append(byText[text].files, m.name+": "+filepath.ToSlash(name))
 		}
 	}
 	if len(without.files) > 0 {
@@ -69,21 +71,22 @@ func write(out io.Writer, args []string) error {
 	}
 	for _, n := range notices {
 		rule := strings.Repeat("=", 80)
-		if _, err := fmt.Fprintf(out, "%s\n%s\n%s\n\n%s\n\n", rule, strings.Join(n.files, "\n"), rule, n.text); err != nil {
+		files := strings.Join(n.files, "\n")
+		if _, err := fmt.Fprintf(out, "%s\n%s\n%s\n\n%s\n\n", rule, files, rule, n.text); err != nil {
 			return fmt.Errorf("write: %w", err)
 		}
 	}
 	return nil
 }
 
-// module is where the source of something is that was compiled in.
+// module is the source of a compiled module.
 type module struct {
 	name, dir string
-	packages  []string // their folders, and those of the files that they embed
-	own       bool     // it is of the same checkout: only what it has from elsewhere needs a notice
+	packages  []string // the folders of packages and of embedded files
+	own       bool     // of the same checkout: only its copies of other code need a notice
 }
 
-// modules are Go's library and all modules of a binary.
+// modules returns Go's library and all modules of a binary.
 func modules(root, binary string) ([]module, error) {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
@@ -99,25 +102,26 @@ func modules(root, binary string) ([]module, error) {
 	if err != nil {
 		return nil, err
 	}
-	packages, err := lines(root, platform, "list", "-deps", "-f", `{{with .Module}}{{.Path}}|{{.Dir}}{{end}}|{{.Dir}}{{range .EmbedFiles}}|{{.}}{{end}}`, info.Path)
+	const format = `{{with .Module}}{{.Path}}|{{.Dir}}{{end}}|{{.Dir}}{{range .EmbedFiles}}|{{.}}{{end}}`
+	packages, err := lines(root, platform, "list", "-deps", "-f", format, info.Path)
 	if err != nil {
 		return nil, err
 	}
-	of := map[string]module{}
+	byPath := map[string]module{}
 	for _, line := range packages {
 		if part := strings.Split(line, "|"); len(part) > 2 {
-			m := of[part[0]]
+			m := byPath[part[0]]
 			m.dir, m.packages = part[1], append(m.packages, part[2])
 			for _, embedded := range part[3:] {
 				m.packages = append(m.packages, filepath.Join(part[2], filepath.Dir(embedded)))
 			}
-			of[part[0]] = m
+			byPath[part[0]] = m
 		}
 	}
 	found := []module{{name: "Go " + strings.TrimPrefix(info.GoVersion, "go"), dir: goroot[0]}}
 	for _, m := range info.Deps {
 		is := cmp.Or(m.Replace, m)
-		in, ok := of[m.Path]
+		in, ok := byPath[m.Path]
 		if !ok {
 			return nil, fmt.Errorf("%s does not have %s, which is in %s", root, m.Path, binary)
 		}
@@ -140,9 +144,10 @@ func lines(dir string, env []string, args ...string) ([]string, error) {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n"), nil
 }
 
-var isLicence = regexp.MustCompile(`(?i)^(third[-_]party[-_])?(un)?(licen[cs]e|copying|copyright|notice|patents)s?([-_][^.]*)?(\.(md|txt|rst))?$`)
+var isLicence = regexp.MustCompile(`(?i)^(third[-_]party[-_])?(un)?(licen[cs]e|copying|copyright|notice|patents)s?` +
+	`([-_][^.]*)?(\.(md|txt|rst))?$`)
 
-// licences are the files that say under what the packages may be passed on: those of the module, and those beside what it has taken from elsewhere.
+// licences returns the licence files of a module, and the ones beside its copies of other code.
 func (m module) licences() ([]string, error) {
 	folders := map[string]bool{m.dir: !m.own}
 	for _, dir := range m.packages {

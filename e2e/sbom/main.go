@@ -1,5 +1,5 @@
-// Command sbom writes which modules are in a binary, as a CycloneDX document: go run ./sbom VERSION BINARY >FILE. What the document says comes
-// from the binary alone, so that of the same binary it is the same.
+// Command sbom writes the modules of a binary as a CycloneDX document: go run ./sbom VERSION BINARY
+// >FILE. The document depends on the binary only.
 package main
 
 import (
@@ -31,13 +31,15 @@ func write(out io.Writer, args []string) error {
 	if err != nil {
 		return err
 	}
-	content, err := os.ReadFile(binary) //gosec:disable G304 G703 -- the binary that was asked about
+	content, err := os.ReadFile(binary) //gosec:disable G304 G703 -- the given binary
 	if err != nil {
 		return err
 	}
 	application := component(cyclonedx.ComponentTypeApplication, info.Main.Path, version)
-	application.Hashes = &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: fmt.Sprintf("%x", sha256.Sum256(content))}}
-	components := []cyclonedx.Component{component(cyclonedx.ComponentTypeLibrary, "stdlib", strings.TrimPrefix(info.GoVersion, "go"))}
+	sum := fmt.Sprintf("%x", sha256.Sum256(content))
+	application.Hashes = &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: sum}}
+	stdlib := component(cyclonedx.ComponentTypeLibrary, "stdlib", strings.TrimPrefix(info.GoVersion, "go"))
+	components := []cyclonedx.Component{stdlib}
 	for _, m := range info.Deps {
 		m = built(m, version)
 		components = append(components, component(cyclonedx.ComponentTypeLibrary, m.Path, m.Version))
@@ -50,10 +52,12 @@ func write(out io.Writer, args []string) error {
 	bom.Metadata = &cyclonedx.Metadata{Component: &application}
 	bom.Components = &components
 	bom.Dependencies = &[]cyclonedx.Dependency{{Ref: application.BOMRef, Dependencies: &refs}}
-	return cyclonedx.NewBOMEncoder(out, cyclonedx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(bom, cyclonedx.SpecVersion1_6)
+	encoder := cyclonedx.NewBOMEncoder(out, cyclonedx.BOMFileFormatJSON).SetPretty(true)
+	return encoder.EncodeVersion(bom, cyclonedx.SpecVersion1_6)
 }
 
-// built is the module that was compiled in: another in its place, or one of the same checkout, which has the version of the whole.
+// built returns the compiled module: a replacement, or one of the same checkout, with the binary's
+// version.
 func built(m *debug.Module, version string) *debug.Module {
 	if m.Replace != nil && strings.HasPrefix(m.Replace.Path, "./") {
 		return &debug.Module{Path: m.Path, Version: version}
@@ -61,8 +65,8 @@ func built(m *debug.Module, version string) *debug.Module {
 	return cmp.Or(m.Replace, m)
 }
 
-// component is a module of Go.
-func component(what cyclonedx.ComponentType, path, version string) cyclonedx.Component {
+// component returns a module of Go.
+func component(kind cyclonedx.ComponentType, path, version string) cyclonedx.Component {
 	purl := "pkg:golang/" + path + "@" + version
-	return cyclonedx.Component{Type: what, Name: path, Version: version, PackageURL: purl, BOMRef: purl}
+	return cyclonedx.Component{Type: kind, Name: path, Version: version, PackageURL: purl, BOMRef: purl}
 }

@@ -1,5 +1,5 @@
-// Package stall is an experiment: a broker that stops answering for a second in the middle of a run at a constant rate, and what each way to drive
-// load with k6 reports of it. What a caller waited is known by arithmetic.
+// Package stall is an experiment: a broker stops answering for a second in the middle of a run at a
+// constant rate. It compares the reports of each way to drive load with k6 with the computed waits.
 package stall
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/proxy"
 )
 
-// The run: Rate messages per second for Length, of which the broker is silent for Silence from Begin on.
+// The run has Rate messages per second for Length. The broker is silent for Silence from Begin on.
 const (
 	Rate    = 1000
 	Length  = 10 * time.Second
@@ -24,7 +24,7 @@ const (
 	Silence = time.Second
 )
 
-// Quantiles are those of the table.
+// Quantiles are the columns of the table.
 var Quantiles = []float64{0.5, 0.9, 0.95, 0.99, 0.999}
 
 // Way is one way to drive the load.
@@ -43,22 +43,29 @@ export function handleSummary(data) { return { [__ENV.OUTCOME]: JSON.stringify({
 
 func vus(executor string, n int) string {
 	return fmt.Sprintf(`
-export const options = { scenarios: { s: { executor: '%s', rate: %d, duration: '%s', preAllocatedVUs: %d, maxVUs: %d, gracefulStop: '10s' } } };
+export const options = { scenarios: { s: {
+  executor: '%s', rate: %d, duration: '%s', preAllocatedVUs: %d, maxVUs: %d, gracefulStop: '10s',
+} } };
 export default async function () { await p.send('x'); }
 `, executor, Rate, Length, n, n)
 }
 
-// Ways are those compared.
+// Ways returns the compared ways.
 func Ways() []Way {
+	produce := fmt.Sprintf(
+		"export default async function () { await p.produce({ rate: %d, duration: '%s' }); }",
+		Rate,
+		Length,
+	)
 	return []Way{
 		{"`open-arrival-rate`, 50 VUs", vus("open-arrival-rate", 50)},
-		{"`produce()`", fmt.Sprintf(`export default async function () { await p.produce({ rate: %d, duration: '%s' }); }`, Rate, Length)},
+		{"`produce()`", produce},
 		{"`constant-arrival-rate`, 2000 VUs", vus("constant-arrival-rate", 2000)},
 		{"`constant-arrival-rate`, 50 VUs", vus("constant-arrival-rate", 50)},
 	}
 }
 
-// Row is what a way reported.
+// Row is the report of a way.
 type Row struct {
 	Name    string
 	Sent    int64
@@ -67,7 +74,7 @@ type Row struct {
 	Valid   bool
 }
 
-// Theory is what callers waited: those due while the broker was silent, until it spoke again.
+// Theory returns the waits of callers: messages due during the silence wait for its end.
 func Theory() Row {
 	row := Row{Name: "arithmetic", Latency: summary.NewHistogram(), Valid: true}
 	for due := time.Duration(0); due < Length; due += time.Second / Rate {
@@ -104,13 +111,14 @@ func Run(k6, url string, way Way) (Row, error) {
 		return row, fmt.Errorf("stall: %w", err)
 	}
 	cmd := exec.Command(k6, "run", "--quiet", path) //gosec:disable G204 -- a k6 that was built here
-	cmd.Env = append(os.Environ(), "K6_NO_USAGE_REPORT=true", "OUTCOME="+out, "BROKER_URL="+strings.Replace(url, host, p.Addr(), 1))
-	freeze := time.AfterFunc(Begin+time.Second, p.Freeze) // about a second goes by before k6 sends
+	cmd.Env = append(os.Environ(), "K6_NO_USAGE_REPORT=true", "OUTCOME="+out,
+		"BROKER_URL="+strings.Replace(url, host, p.Addr(), 1))
+	freeze := time.AfterFunc(Begin+time.Second, p.Freeze) // k6 sends after about a second
 	thaw := time.AfterFunc(Begin+time.Second+Silence, p.Thaw)
 	defer freeze.Stop()
 	defer thaw.Stop()
-	if said, err := cmd.CombinedOutput(); err != nil {
-		return row, fmt.Errorf("stall: %s: %w\n%s", way.Name, err, said)
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return row, fmt.Errorf("stall: %s: %w\n%s", way.Name, err, output)
 	}
 	return row, row.read(out)
 }

@@ -1,5 +1,5 @@
-// Package summary reads what a run of k6 left, summary.json or broker.result(), as a program of a user's would: by the schema and with
-// HdrHistogram's own library, and by nothing that wrote it.
+// Package summary reads the result of a run of k6, summary.json or broker.result(), as a user's
+// program does: by the schema and with HdrHistogram's own library, without the code that wrote it.
 package summary
 
 import (
@@ -13,20 +13,20 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// The files that stand in every folder of results.
+// The files in every folder of results.
 const (
 	File = "summary.json"
 	Page = "report.html"
 )
 
-// Summary is as much of a result as the tests look at.
+// Summary is the part of a result that the tests read.
 type Summary struct {
 	Name        string
 	Started     time.Time
 	Seconds     float64
 	Processes   int
 	Segment     struct{ Of, Sequence string }
-	Missing     []string // processes that this one waited for in vain
+	Missing     []string // processes that did not arrive
 	Clock       *struct{ Offset, Bound int64 }
 	Clocks      []Clock // of a result of several processes
 	Dropped     uint64
@@ -45,27 +45,27 @@ type Summary struct {
 	Verdict    Verdict
 }
 
-// Clock is by how much one clock is ahead of another, in ns.
+// Clock is the offset of one clock from another, in ns.
 type Clock struct {
 	Of, Than      string
 	Offset, Bound int64
 	Same          bool
 }
 
-// Scenario is one of the test's.
+// Scenario is a scenario of the test.
 type Scenario struct {
 	Name, Executor, Exec string
 	VUs, MaxVUs          uint64
 	Options              map[string]any
 }
 
-// Check is one of the script's.
+// Check is a check of the script.
 type Check struct {
 	Name          string
 	Passes, Fails int64
 }
 
-// Topic is what was measured of one.
+// Topic has the measurements of a topic.
 type Topic struct {
 	Topic   string
 	Counts  map[string]int64
@@ -83,22 +83,22 @@ type Topic struct {
 	}
 }
 
-// Group is the account of one, and what its consumers measured.
+// Group has the account of a group and the measurements of its consumers.
 type Group struct {
 	Account
 	Members int
 	Trends  map[string]*Histogram
 }
 
-// Account is what became of the messages that a group should have received.
+// Account counts the messages that a group expected.
 type Account struct {
 	Group                                                             string
 	Expected, Received, Missing, Lost, Undelivered, Uncertain, Routed uint64
 	Duplicated, Redelivered, Reordered, Unexpected, Foreign, Drained  uint64
-	Why                                                               map[string]uint64 // of those that are uncertain
+	Why                                                               map[string]uint64 // of uncertain messages
 }
 
-// Threshold is a condition, and what became of it.
+// Threshold is a condition and its decision.
 type Threshold struct {
 	Metric, Source string
 	Held, Judged   bool
@@ -106,7 +106,7 @@ type Threshold struct {
 	Why            string
 }
 
-// Verdict reports whether the run can be believed.
+// Verdict is the verdict of the run.
 type Verdict struct {
 	Valid   bool
 	UpTo    float64
@@ -119,13 +119,13 @@ type Reason struct {
 	Values                            map[string]any
 }
 
-// Why is which of the texts of its code it has.
+// Why returns the variant of its code.
 func (r Reason) Why() string {
 	why, _ := r.Values["why"].(string)
 	return why
 }
 
-// Find returns the first reason of a code, and of one of its variants where why is not "".
+// Find returns the first reason of a code, and of a variant if why is not "".
 func (v Verdict) Find(code, why string) (Reason, bool) {
 	for _, r := range v.Reasons {
 		if r.Code == code && (why == "" || r.Why() == why) {
@@ -161,7 +161,7 @@ type Histogram struct {
 	hdr      *hdrhistogram.Histogram
 }
 
-// NewHistogram has no values, and takes them as nanoseconds.
+// NewHistogram returns a histogram without values, for nanoseconds.
 func NewHistogram() *Histogram {
 	return &Histogram{Min: math.MaxInt64, hdr: hdrhistogram.New(1, int64(3600e9), 3)}
 }
@@ -174,7 +174,7 @@ func (h *Histogram) Record(ns int64) {
 	h.Count, h.Min, h.Max = h.Count+1, min(h.Min, ns), max(h.Max, ns)
 }
 
-// UnmarshalJSON reads one as results carry it.
+// UnmarshalJSON reads a histogram of a result.
 func (h *Histogram) UnmarshalJSON(text []byte) error {
 	var document struct {
 		Count, Min, Max int64
@@ -194,11 +194,11 @@ func (h *Histogram) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Quantile is the value that a share q of all are not above, to three digits.
+// Quantile returns the value that a share q of all values do not exceed, to three digits.
 func (h *Histogram) Quantile(q float64) int64 { return min(h.Max, h.hdr.ValueAtQuantile(100*q)) }
 
-// Mean is the mean, to three digits.
+// Mean returns the mean, to three digits.
 func (h *Histogram) Mean() float64 { return h.hdr.Mean() }
 
-// Milliseconds is the quantile in ms.
+// Milliseconds returns the quantile in ms.
 func (h *Histogram) Milliseconds(q float64) float64 { return float64(h.Quantile(q)) / 1e6 }

@@ -18,10 +18,10 @@ func TestNoLieGoesWithoutAWord(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !o.Result.Verdict.Has(lie.Code, lie.Why) {
-				t.Errorf("no %s %s: %+v\n%s", lie.Code, lie.Why, o.Result.Verdict, o.Said)
+				t.Errorf("no %s %s: %+v\n%s", lie.Code, lie.Why, o.Result.Verdict, o.Output)
 			}
 			if o.Result.Verdict.Valid && !lie.Valid {
-				t.Errorf("it is valid\n%s", o.Said)
+				t.Errorf("it is valid\n%s", o.Output)
 			}
 			if lie.Fails && o.Code == 0 {
 				t.Error("k6 ended with 0")

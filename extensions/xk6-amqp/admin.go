@@ -13,21 +13,24 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// CreateTopic fails as rejected where the topic exists with other properties: a test of it would measure something else
-// than it says.
+// CreateTopic fails as rejected if the topic exists with other properties.
 func (c *conn) CreateTopic(ctx context.Context, s driver.TopicSpec) error {
 	names := []string{s.Name, s.Options.String("exchange")}
-	for _, b := range bindings(&s) {
-		names = append(names, b.key)
-	}
-	if err := cmp.Or(c.refuseBindings(&s), short(names...)); err != nil {
+	all, err := bindings(&s)
+	if err != nil {
 		return err
 	}
-	return c.consuming.do(ctx, func(ch *amqp.Channel) error { return c.declare(ch, s) })
+	for _, b := range all {
+		names = append(names, b.key)
+	}
+	if err := cmp.Or(c.refuseBindings(s.Options, all), short(names...)); err != nil {
+		return err
+	}
+	return c.consuming.do(ctx, func(ch *amqp.Channel) error { return c.declare(ch, s, all) })
 }
 
-// DeleteTopic deletes the queue, or the exchange with the queues of those groups that this connection has seen. The
-// broker itself would not mind an absent one.
+// DeleteTopic deletes the queue, or the exchange with the queues of the groups that this connection
+// has seen. An absent topic is looked for first, because its deletion is no error to the broker.
 func (c *conn) DeleteTopic(ctx context.Context, topic string) error {
 	if err := short(topic); err != nil {
 		return err
@@ -52,7 +55,7 @@ func (c *conn) DeleteTopic(ctx context.Context, topic string) error {
 	})
 }
 
-// PurgeTopic removes what waits to be delivered; what consumers hold already stays with them.
+// PurgeTopic removes the ready messages. Consumers keep theirs.
 func (c *conn) PurgeTopic(ctx context.Context, topic string) error {
 	if c.mode == stream {
 		return fmt.Errorf("a stream cannot be purged: %w", errors.ErrUnsupported)
@@ -77,7 +80,7 @@ func (c *conn) PurgeTopic(ctx context.Context, topic string) error {
 	})
 }
 
-// remember notes the queue of a group of a pubsub topic, since the protocol cannot list them.
+// remember stores the queue of a group of a pubsub topic, because the protocol cannot list them.
 func (c *conn) remember(topic, name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,10 +13,9 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// Backlog is what waits in the queue, which the broker tells, and what it has delivered to consumers of this process and they have not settled, whichever
-// connection they are on. What others hold unsettled the protocol does not tell, nor what has just been given back: where there are other consumers it is an
-// estimate. It is asked again while the broker delivers and nobody settles, as after a start; while messages are settled too, those delivered meanwhile may
-// be counted twice.
+// Backlog is the number of ready messages and of the unsettled ones at this process's consumers, on
+// all connections. If there are other consumers it is an estimate. It is repeated while messages
+// are delivered and none are settled, as after a start.
 func (c queueConn) Backlog(ctx context.Context, topic, group string) (b driver.Backlog, err error) {
 	before := c.holdings(topic, group)
 	for range askings {
@@ -37,17 +36,17 @@ func (c queueConn) Backlog(ctx context.Context, topic, group string) (b driver.B
 	return b, nil
 }
 
-// askings are how often it is asked at most what waits.
+// askings bounds the repetitions of Backlog.
 const askings = 20
 
-// holding is what a consumer has.
+// holding counts the messages of a consumer.
 type holding struct {
 	intake    *intake
-	delivered uint64 // by the broker, whether the client library has passed it on or not
+	delivered uint64 // by the broker, including the client library's buffer
 	settled   uint64
 }
 
-// unsettled is how many messages consumers hold.
+// unsettled returns how many messages consumers hold.
 func unsettled(all map[*consumer]holding) (messages int64) {
 	for _, h := range all {
 		messages += int64(h.delivered - h.settled) //gosec:disable G115 -- never more than the prefetch
@@ -55,7 +54,8 @@ func unsettled(all map[*consumer]holding) (messages int64) {
 	return messages
 }
 
-// fills reports whether consumers only get messages, which the prefetch ends soon, or are others than before.
+// fills reports whether consumers get messages and settle none, which the prefetch ends, or
+// changed.
 func fills(before, after map[*consumer]holding) bool {
 	for r, was := range before {
 		if is := after[r]; is.intake == was.intake && is.settled > was.settled {
@@ -65,8 +65,8 @@ func fills(before, after map[*consumer]holding) bool {
 	return !maps.Equal(before, after)
 }
 
-// catchUp returns when all has come that the broker had sent to consumers before: the answer to a method comes after that, on the same channel. To set the
-// prefetch again says nothing new.
+// catchUp returns when everything has arrived that the broker sent to consumers before. It sets the
+// prefetch to the same value, because the broker's answer follows the deliveries on a channel.
 func catchUp(ctx context.Context, all map[*consumer]holding) error {
 	answers := make(chan error, len(all))
 	for r, h := range all {
@@ -75,7 +75,7 @@ func catchUp(ctx context.Context, all map[*consumer]holding) error {
 			defer h.intake.asking.Unlock()
 			err := h.intake.Qos(r.prefetch, 0, false)
 			if h.intake.IsClosed() {
-				err = nil // the broker has everything again
+				err = nil // the broker has its messages again
 			}
 			answers <- err
 		}()
@@ -93,20 +93,21 @@ func catchUp(ctx context.Context, all map[*consumer]holding) error {
 	return nil
 }
 
-// queues are those that have the messages of a topic for a group, with a connection that may ask for each: a queue of a consumer's own is for its connection.
+// queues returns the queues with a topic's messages for a group, each with the connection that may
+// ask for it: only its own connection may use a consumer's temporary queue.
 func (c *conn) queues(topic, group string, all map[*consumer]holding) map[string]*conn {
 	names := map[string]*conn{}
 	for r, h := range all {
 		names[h.intake.queue] = r.conn
 	}
-	if name, one := c.queueOf(topic, group); one {
+	if name, shared := c.queueOf(topic, group); shared {
 		names[name] = c
 	}
 	return names
 }
 
-// queueOf is the one queue of a group; there is none where each consumer has its own.
-func (c *conn) queueOf(topic, group string) (name string, one bool) {
+// queueOf returns the queue of a group. shared is false if each consumer has a queue of its own.
+func (c *conn) queueOf(topic, group string) (name string, shared bool) {
 	switch {
 	case c.mode == queue:
 		return topic, true
@@ -116,14 +117,14 @@ func (c *conn) queueOf(topic, group string) (name string, one bool) {
 	return "", false
 }
 
-// waiting is how many messages are ready in queues, and how many consumers these have.
+// waiting returns the numbers of ready messages and of consumers of queues.
 func (c *conn) waiting(ctx context.Context, queues map[string]*conn) (messages int64, consumers int, err error) {
-	for name, of := range queues {
+	for name, owner := range queues {
 		if err := short(name); err != nil {
 			return 0, 0, err
 		}
 		var q amqp.Queue
-		err := of.consuming.do(ctx, func(ch *amqp.Channel) (err error) {
+		err := owner.consuming.do(ctx, func(ch *amqp.Channel) (err error) {
 			q, err = ch.QueueDeclarePassive(name, false, false, false, false, nil)
 			return err
 		})
@@ -136,19 +137,21 @@ func (c *conn) waiting(ctx context.Context, queues map[string]*conn) (messages i
 	return messages, consumers, nil
 }
 
-// holdings are what the consumers of this process hold of a topic for a group, those that are open.
+// holdings returns the holdings of this process's open consumers of a topic and group.
 func (c *conn) holdings(topic, group string) map[*consumer]holding {
-	name, one := c.queueOf(topic, group)
+	name, shared := c.queueOf(topic, group)
 	all := map[*consumer]holding{}
-	for _, r := range process.of(c) {
-		if h, ok := r.holding(); ok && (one && h.intake.queue == name || !one && r.conn.mode == c.mode && r.topic == topic && r.group == "") {
+	for _, r := range process.sharing(c) {
+		h, open := r.holding()
+		own := r.conn.mode == c.mode && r.topic == topic && r.group == ""
+		if open && (shared && h.intake.queue == name || !shared && own) {
 			all[r] = h
 		}
 	}
 	return all
 }
 
-// holding is what a consumer has; false while it is not open, and the broker has everything.
+// holding returns false while the consumer has no channel, so that the broker has its messages.
 func (r *consumer) holding() (holding, bool) {
 	r.mu.Lock()
 	in := r.intake
@@ -158,11 +161,11 @@ func (r *consumer) holding() (holding, bool) {
 	}
 	r.settling.Lock()
 	defer r.settling.Unlock()
-	h := holding{in, in.of.socket.frames.deliveries(in.number), in.settled.count}
-	return h, !in.IsClosed() // nobody else had the number of its channel
+	h := holding{in, in.conn.socket.frames.deliveries(in.number), in.settled.count}
+	return h, !in.IsClosed() // else another channel may have its number
 }
 
-// process is the consumers of this process, for what they hold the broker does not tell.
+// process holds the consumers of this process, because the broker does not count their messages.
 var process consumers
 
 type consumers struct {
@@ -170,13 +173,18 @@ type consumers struct {
 	all map[*consumer]struct{}
 }
 
-// join notes a consumer. Two groups on one queue would take each other's messages, where each expects all of them.
+// join adds a consumer. It refuses a second group on a queue, because each would expect all
+// messages.
 func (s *consumers) join(r *consumer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for other := range s.all {
-		if r.conn.mode == queue && other.conn == r.conn && other.topic == r.topic && other.group != r.group && other.group != "" && r.group != "" {
-			return fmt.Errorf("a queue has one group, here %q: group %q: %w (rabbitmq-pubsub has several)", other.group, r.group, errors.ErrUnsupported)
+		if r.conn.mode != queue || other.conn != r.conn || other.topic != r.topic {
+			continue
+		}
+		if other.group != r.group && other.group != "" && r.group != "" {
+			return fmt.Errorf("a queue has one group, here %q: group %q: %w (rabbitmq-pubsub has several)",
+				other.group, r.group, errors.ErrUnsupported)
 		}
 	}
 	if s.all == nil {
@@ -192,12 +200,14 @@ func (s *consumers) leave(r *consumer) {
 	delete(s.all, r)
 }
 
-// of are the consumers of a connection and of others to the same broker, as far as the addresses tell.
-func (s *consumers) of(c *conn) (all []*consumer) {
+// sharing returns the consumers at the same broker: their connections have the virtual host and a
+// host in common.
+func (s *consumers) sharing(c *conn) (all []*consumer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	isShared := func(host string) bool { return slices.Contains(c.hosts, host) }
 	for r := range s.all {
-		if r.conn.vhost == c.vhost && slices.ContainsFunc(r.conn.hosts, func(host string) bool { return slices.Contains(c.hosts, host) }) {
+		if r.conn.vhost == c.vhost && slices.ContainsFunc(r.conn.hosts, isShared) {
 			all = append(all, r)
 		}
 	}

@@ -11,45 +11,46 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// outbox is a channel in confirm mode and what was published on it and not yet confirmed.
+// outbox is a channel in confirm mode with its unconfirmed messages.
 type outbox struct {
 	*channel
 	returns chan amqp.Return
 
-	sequence uint64        // of the last message published; guarded by the producer's lock, as what follows
-	waiting  []outstanding // published, the last one with sequence; those that the broker has answered for have no done
-	answered int           // of waiting, from its start
+	// Guarded by the producer's lock.
+	sequence uint64        // of the last published message
+	waiting  []outstanding // published, the last one with sequence; answered ones have no done
+	answered int           // the number of answered ones at the start of waiting
 
 	mu    sync.Mutex
-	heard []ack         // in the broker's order
+	heard []ack         // the broker's answers in its order
 	wake  chan struct{} // there is something in heard
 
-	// Only the goroutine that resolves uses these.
+	// Used by resolve only.
 	taken    []outstanding
 	spare    []ack
 	returned map[uint64]error // by sequence number
 }
 
-// outstanding is one message that the broker has not answered for.
+// outstanding is a message without an answer of the broker.
 type outstanding struct {
 	confirmation *amqp.DeferredConfirmation
 	done         driver.Done
 	i            int
 }
 
-// everything is answered for, or never will be.
+// everything answers all messages, at the end of a channel.
 var everything = []ack{{math.MaxUint64, true}}
 
 func newOutbox(ch *channel, returns chan amqp.Return) *outbox {
 	b := &outbox{channel: ch, returns: returns, wake: make(chan struct{}, 1), returned: map[uint64]error{}}
-	ch.of.socket.frames.watch(ch.number, b.hear)
+	ch.conn.socket.frames.watch(ch.number, b.hear)
 	return b
 }
 
-// add notes a message. The producer's lock is held.
+// add adds a message. The producer's lock is held.
 func (b *outbox) add(m outstanding) { b.waiting = append(b.waiting, m) }
 
-// hear notes an answer of the broker's.
+// hear adds an answer of the broker.
 func (b *outbox) hear(a ack) {
 	b.mu.Lock()
 	b.heard = append(b.heard, a)
@@ -60,36 +61,32 @@ func (b *outbox) hear(a ack) {
 	}
 }
 
-// resolve reports the fate of all that is published on a channel, in the order in which the broker answers, until the channel is lost and
-// nothing is left, or the producer is closed and nothing is left. It is the only one to call done for what was published, so that each is
-// called once.
+// resolve reports the fate of the messages published on a channel, in the order of the broker's
+// answers, until the channel or the producer is closed and none is left. Only resolve calls their
+// done.
 func (p *producer) resolve(b *outbox) {
 	life, abandon := p.life.Done(), p.abandon
-	for !p.over(b) {
+	for !p.resolved(b) {
 		select {
 		case <-b.wake:
 			b.mu.Lock()
 			b.heard, b.spare = b.spare[:0], b.heard
 			b.mu.Unlock()
-			p.settle(b, b.spare)
+			p.report(b, b.spare)
 		case r, ok := <-b.returns:
-			if ok {
-				b.note(r)
-			} else {
-				b.returns = nil
-			}
-		case <-b.gone: //nolint:errcheck // that it is gone is all there is to know here
-			p.settle(b, everything)
+			b.note(r, ok)
+		case <-b.gone: //nolint:errcheck // the cause is read later
+			p.report(b, everything)
 		case <-abandon:
-			p.settle(b, everything)
-		case <-life: // for over to look again
+			p.report(b, everything)
+		case <-life: // the loop's condition may have changed
 			life = nil
 		}
 	}
 }
 
-// over reports whether nothing is left and nothing will come.
-func (p *producer) over(b *outbox) bool {
+// resolved reports whether no message is left and none will come.
+func (p *producer) resolved(b *outbox) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if b.answered < len(b.waiting) {
@@ -102,10 +99,10 @@ func (p *producer) over(b *outbox) bool {
 	return p.closed
 }
 
-// settle reports the fate of messages.
-func (p *producer) settle(b *outbox, of []ack) {
+// report reports the fate of the messages that acks answer.
+func (p *producer) report(b *outbox, acks []ack) {
 	p.mu.Lock()
-	for _, a := range of {
+	for _, a := range acks {
 		b.take(a)
 	}
 	p.mu.Unlock()
@@ -117,7 +114,7 @@ func (p *producer) settle(b *outbox, of []ack) {
 	b.taken = b.taken[:0]
 }
 
-// take moves what an answer is about to taken. The producer's lock is held.
+// take moves the messages of an answer to taken. The producer's lock is held.
 func (b *outbox) take(a ack) {
 	first := b.sequence + 1 - uint64(len(b.waiting)) // the tag of waiting[0]
 	if a.tag < first || a.tag > b.sequence && !a.all {
@@ -143,7 +140,7 @@ func (b *outbox) take(a ack) {
 	}
 }
 
-// fate waits until the library, too, has read the broker's answer for a message, the channel is lost, or Close gives up.
+// fate waits until the library has read the answer too, the channel is lost, or Close gives up.
 func (p *producer) fate(b *outbox, c *amqp.DeferredConfirmation) error {
 	for waiting := true; waiting; {
 		select {
@@ -156,18 +153,15 @@ func (p *producer) fate(b *outbox, c *amqp.DeferredConfirmation) error {
 		case <-c.Done():
 			waiting = false
 		case r, ok := <-b.returns:
-			if ok {
-				b.note(r)
-			} else {
-				b.returns = nil
-			}
+			b.note(r, ok)
 		case <-p.abandon:
 			return p.reason
 		}
 	}
-	// The broker returns a message before it confirms it, and the library passes both on in that order.
+	// The broker returns a message before it confirms it, and the library keeps that order.
 	for len(b.returns) > 0 {
-		b.note(<-b.returns)
+		r, ok := <-b.returns
+		b.note(r, ok)
 	}
 	if err, ok := b.returned[c.DeliveryTag]; ok {
 		delete(b.returned, c.DeliveryTag)
@@ -183,15 +177,19 @@ func (p *producer) fate(b *outbox, c *amqp.DeferredConfirmation) error {
 	}
 }
 
-// note remembers that the broker returned a message.
-func (b *outbox) note(r amqp.Return) {
+// note stores a returned message, or the end of the channel of returns.
+func (b *outbox) note(r amqp.Return, ok bool) {
+	if !ok {
+		b.returns = nil
+		return
+	}
 	sequence, err := strconv.ParseUint(r.MessageId, 10, 64)
 	if err == nil {
 		b.returned[sequence] = returned(r)
 	}
 }
 
-// returned is the error that a basic.return means.
+// returned converts a basic.return to an error.
 func returned(r amqp.Return) error {
 	return &amqp.Error{Code: int(r.ReplyCode), Reason: r.ReplyText, Server: true}
 }

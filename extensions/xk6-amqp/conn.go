@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -13,39 +12,37 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// mode tells the drivers of this package apart.
+// mode is one of the drivers of this package.
 type mode uint8
 
 const (
 	queue  mode = iota // a topic is a queue
-	stream             // a topic is a stream queue, which every consumer reads for itself
-	pubsub             // a topic is an exchange, and every group has a queue of its own
+	stream             // a topic is a stream queue, which every consumer reads on its own
+	pubsub             // a topic is an exchange, and every group has a queue
 )
 
-// What a connection is for, as the broker's own tools show it.
+// Purposes of connections, shown by the broker's own tools.
 const (
 	publishing = "(publish)"
 	consuming  = "(consume)"
 )
 
-// conn owns two AMQP connections, since the broker slows down and blocks whole connections that publish: with one,
-// deliveries and acks would suffer for what is published. Each is opened when it is first needed.
+// conn owns two AMQP connections, because the broker slows down and blocks whole connections that
+// publish. Each is opened when it is first needed.
 type conn struct {
-	mode       mode
-	hosts      []string
-	vhost      string
-	patience   time.Duration // how long opening something again may take: as long as connecting to every server in turn
-	publishing link          // producers
-	consuming  link          // everything else
+	mode          mode
+	hosts         []string
+	vhost         string
+	reopenTimeout time.Duration // the time to connect to every server in turn
+	publishing    link          // for producers
+	consuming     link          // for the rest
 
 	life    context.Context // ends with Close
 	stop    context.CancelFunc
 	running sync.WaitGroup // the goroutines of producers and consumers
 
-	mayNotAsk atomic.Bool // the server does not let this user declare queues again
-
 	mu     sync.Mutex
-	groups map[string]map[string]struct{} // of a pubsub topic, the queues of the groups seen
+	groups map[string]map[string]struct{} // by pubsub topic, the queues of the groups seen
 }
 
 // queueConn is a [conn] whose consumers settle, so that there is a backlog.
@@ -57,13 +54,13 @@ func (m mode) open(ctx context.Context, t driver.Target) (driver.Conn, error) {
 		return nil, err
 	}
 	c := &conn{
-		mode:       m,
-		hosts:      d.hosts,
-		vhost:      d.config.Vhost,
-		patience:   d.timeout * time.Duration(len(d.hosts)),
-		publishing: newLink(d, publishing),
-		consuming:  newLink(d, consuming),
-		groups:     map[string]map[string]struct{}{},
+		mode:          m,
+		hosts:         d.hosts,
+		vhost:         d.config.Vhost,
+		reopenTimeout: d.timeout * time.Duration(len(d.hosts)),
+		publishing:    newLink(d, publishing),
+		consuming:     newLink(d, consuming),
+		groups:        map[string]map[string]struct{}{},
 	}
 	c.life, c.stop = context.WithCancel(context.Background())
 	if _, err := c.consuming.Get(ctx); err != nil {
@@ -94,7 +91,7 @@ func (c *conn) Info() driver.Info {
 	return info
 }
 
-// As lends the *amqp091.Connection that consumers use at the moment.
+// As lends the current *amqp091.Connection of consumers.
 func (c *conn) As(target any) bool {
 	open, ok := c.consuming.Last()
 	return ok && driver.As(target, open.Connection)

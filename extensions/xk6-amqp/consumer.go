@@ -7,7 +7,6 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -15,10 +14,13 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/inbox"
 )
 
-// errCanceled is what the broker means by basic.cancel.
-var errCanceled = &amqp.Error{Code: amqp.NotFound, Reason: "the broker canceled the consumer: the queue is deleted, or its node is gone", Server: true}
+// errCanceled is the error of a basic.cancel.
+var errCanceled = &amqp.Error{
+	Code: amqp.NotFound, Server: true,
+	Reason: "the broker canceled the consumer: the queue is deleted, or its node is gone",
+}
 
-// consumer consumes on a channel of its own, and opens another one when that is lost.
+// consumer consumes on a channel of its own, and opens another one after it is lost.
 type consumer struct {
 	conn     *conn
 	topic    string
@@ -27,19 +29,17 @@ type consumer struct {
 	start    driver.Start
 	options  driver.Values
 
-	mu      sync.Mutex
-	intake  *intake
-	inbox   *inbox.Inbox[driver.Message]
-	next    atomic.Int64  // the offset in a stream to go on with; 0 while none was handed out
-	anew    bool          // the stream is another one than that it began with, and read from its first message; only run uses it
-	binding chan struct{} // takes one token from who binds the queue
+	mu     sync.Mutex
+	intake *intake
+	inbox  *inbox.Inbox[driver.Message]
+	next   atomic.Int64 // the offset in a stream after the last received message; 0 before it
 
-	settling sync.Mutex // guards what is settled of every intake
+	settling sync.Mutex // guards settled of every intake
 	replies  replies
 
 	life context.Context // ends with Close, and with the connection
 	stop context.CancelFunc
-	done chan struct{} // closed when no more will arrive
+	done chan struct{} // closed after the last message has arrived
 }
 
 // intake is a channel that consumes from a queue.
@@ -47,7 +47,7 @@ type intake struct {
 	*channel
 	queue      string
 	deliveries <-chan amqp.Delivery
-	tokens     []token // made, and not given to a message yet
+	tokens     []token // not used yet
 	settled    settled
 }
 
@@ -56,15 +56,17 @@ type token struct {
 	intake *intake
 	tag    uint64
 	offset int64    // in a stream
-	asked  *request // nil where no reply is asked for
+	asked  *request // nil if no reply is asked for
 }
 
-// request is where a reply goes to.
+// request has the address of a reply.
 type request struct{ replyTo, correlationID string }
 
 func (c *conn) NewConsumer(ctx context.Context, cfg driver.ConsumerConfig) (driver.Consumer, error) {
 	if cfg.Prefetch > math.MaxUint16 {
-		return nil, rejectedError(fmt.Sprintf("a prefetch of %d is more than AMQP can say: %d", cfg.Prefetch, math.MaxUint16))
+		return nil, rejectedError(
+			fmt.Sprintf("a prefetch of %d is larger than AMQP's maximum, %d", cfg.Prefetch, math.MaxUint16),
+		)
 	}
 	if err := c.refuse(cfg); err != nil {
 		return nil, err
@@ -76,8 +78,7 @@ func (c *conn) NewConsumer(ctx context.Context, cfg driver.ConsumerConfig) (driv
 		prefetch: cfg.Prefetch,
 		start:    cfg.Start,
 		options:  cfg.Options,
-		inbox:    inbox.New(func(b driver.Batch, came []driver.Message) { copy(b, came) }),
-		binding:  make(chan struct{}, 1),
+		inbox:    inbox.New(func(b driver.Batch, arrived []driver.Message) { copy(b, arrived) }),
 		done:     make(chan struct{}),
 	}
 	r.life, r.stop = context.WithCancel(c.life)
@@ -98,7 +99,7 @@ func (c *conn) NewConsumer(ctx context.Context, cfg driver.ConsumerConfig) (driv
 	return r, nil
 }
 
-// refuse finds what a kind of topic cannot do.
+// refuse returns an error if the kind of topic does not support the configuration.
 func (c *conn) refuse(cfg driver.ConsumerConfig) error {
 	switch {
 	case c.mode == queue && cfg.Start != driver.StartEarliest:
@@ -106,7 +107,7 @@ func (c *conn) refuse(cfg driver.ConsumerConfig) error {
 	case c.mode == pubsub && cfg.Start != driver.StartNew:
 		return fmt.Errorf("an exchange keeps no messages: start earliest: %w", errors.ErrUnsupported)
 	case c.mode == stream && cfg.Group != "":
-		return fmt.Errorf("every consumer reads a stream for itself: group: %w", errors.ErrUnsupported)
+		return fmt.Errorf("every consumer reads a stream on its own: group: %w", errors.ErrUnsupported)
 	}
 	if c.mode == pubsub && cfg.Group != "" {
 		return short(cfg.Topic, groupQueue(cfg.Topic, cfg.Group), cfg.Options.String("bindingKey"))
@@ -145,7 +146,7 @@ func (r *consumer) arguments() amqp.Table {
 		switch next := r.next.Load(); {
 		case next > 0:
 			args[streamOffset] = next
-		case r.start == driver.StartEarliest, r.anew:
+		case r.start == driver.StartEarliest:
 			args[streamOffset] = "first"
 		default:
 			args[streamOffset] = "next"
@@ -154,85 +155,34 @@ func (r *consumer) arguments() amqp.Table {
 	return args
 }
 
-// run takes deliveries from the client library as they come, so that they are stamped then and not when Receive gets to
-// them, and opens the channel again when it is lost, until Close.
+// run stamps deliveries as they arrive, before Receive is called, and opens the channel again after
+// it is lost, until Close.
 func (r *consumer) run() {
 	defer close(r.done)
 	defer r.inbox.Close()
-	var last amqp.Delivery
-	for in := r.intake; in != nil; {
-		r.take(in, &last)
-		canceled := !in.IsClosed()
-		if canceled {
+	for in := r.intake; in != nil; in = r.reopen() {
+		for d := range in.deliveries {
+			r.inbox.Put(r.message(in, &d, driver.Now()))
+		}
+		if in.IsClosed() {
+			r.fail(in.cause())
+		} else {
 			_ = in.Close()
 			r.fail(errCanceled)
-		} else {
-			r.fail(in.cause())
-		}
-		in = r.reopen(&last, canceled)
-	}
-}
-
-// take takes deliveries until there are no more, and leaves the last one of a stream.
-func (r *consumer) take(in *intake, last *amqp.Delivery) {
-	if r.conn.mode == pubsub {
-		r.takeBound(in)
-		return
-	}
-	for d := range in.deliveries {
-		r.arrive(in, &d, driver.Now())
-		if r.conn.mode == stream {
-			*last = d
 		}
 	}
 }
 
-// takeBound takes them from a queue of the consumer's own, and sees while none come that it is still bound: nobody says when its exchange
-// is another one.
-func (r *consumer) takeBound(in *intake) {
-	tick := time.NewTicker(bindEvery)
-	defer tick.Stop()
-	came := false
-	for {
-		select {
-		case d, open := <-in.deliveries:
-			if !open {
-				return
-			}
-			r.arrive(in, &d, driver.Now())
-			came = true
-		case <-tick.C:
-			if !came {
-				r.rebind(in)
-			}
-			came = false
-		}
-	}
-}
-
-// arrive puts a delivery where Receive finds it.
-func (r *consumer) arrive(in *intake, d *amqp.Delivery, now int64) {
-	r.inbox.Put(r.message(in, d, now))
-}
-
-// fail drops what is not handed out yet, since it cannot be settled any more and the broker will deliver it again.
+// fail drops the queued messages: they cannot be settled any more, and are delivered again.
 func (r *consumer) fail(err error) {
 	r.inbox.Clear()
 	r.inbox.Fail(err)
 }
 
-// reopen consumes again, as often as it takes; each new reason for its failing is one error of Receive. It gives nil
+// reopen consumes again, as often as necessary. Receive returns each new error. It returns nil
 // after Close.
-func (r *consumer) reopen(last *amqp.Delivery, canceled bool) *intake {
-	known := !canceled || r.conn.mode != stream // whether the topic is the same
-	in, ok := again(r.life, r.conn.patience, func(ctx context.Context) (_ *intake, err error) {
-		if !known {
-			if known, err = r.renew(ctx, last); err != nil {
-				return nil, err
-			}
-		}
-		return r.open(ctx)
-	}, r.fail)
+func (r *consumer) reopen() *intake {
+	in, ok := again(r.life, r.conn.reopenTimeout, r.open, r.fail)
 	if !ok {
 		return nil
 	}
@@ -243,14 +193,14 @@ func (r *consumer) reopen(last *amqp.Delivery, canceled bool) *intake {
 	}
 	r.mu.Unlock()
 	if closed {
-		_ = in.Close() // Close came first, and did not see this channel
+		_ = in.Close() // Close was called before and did not see this channel
 		return nil
 	}
 	return in
 }
 
-// Receive passes over what came on a channel that is lost by now: nothing of it can be settled, and all of it comes again. What waits at one
-// time came on one channel.
+// Receive skips messages of a lost channel: they cannot be settled and are delivered again. All
+// queued messages are of one channel.
 func (r *consumer) Receive(ctx context.Context, b driver.Batch) (int, error) {
 	for {
 		n, err := r.inbox.Receive(ctx, b)
@@ -267,7 +217,7 @@ func (r *consumer) Receive(ctx context.Context, b driver.Batch) (int, error) {
 	}
 }
 
-// Settle sends acks, which the broker never answers.
+// Settle sends acknowledgements, which the broker never answers.
 func (r *consumer) Settle(ctx context.Context, b driver.Batch, o driver.Outcome) error {
 	if o != driver.Ack && (r.conn.mode == stream || o != driver.Requeue && o != driver.Reject) {
 		return fmt.Errorf("%s: %w", o, errors.ErrUnsupported)
@@ -300,7 +250,7 @@ func (r *consumer) Close(ctx context.Context) error {
 	in := r.intake
 	r.mu.Unlock()
 	r.inbox.Close()
-	defer process.leave(r) // until its channel is closed it holds what it has not settled
+	defer process.leave(r) // until its channel is closed it holds its unsettled messages
 	if err := errors.Join(r.replies.close(ctx), in.end(ctx)); err != nil {
 		return err
 	}

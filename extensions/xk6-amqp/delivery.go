@@ -8,7 +8,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// token makes the handle of a message, many at a time.
+// token returns the handle of a message. Handles are allocated many at a time.
 func (in *intake) token(d *amqp.Delivery) *token {
 	if len(in.tokens) == 0 {
 		in.tokens = make([]token, 64)
@@ -22,13 +22,13 @@ func (in *intake) token(d *amqp.Delivery) *token {
 	return t
 }
 
-// tokenOf is the handle of a message that this driver received; nil of any other.
+// tokenOf returns the handle of a message; nil if this driver did not receive it.
 func tokenOf(m driver.Message) *token {
 	t, _ := m.Token.(*token)
 	return t
 }
 
-// message makes a message of a delivery.
+// message converts a delivery.
 func (r *consumer) message(in *intake, d *amqp.Delivery, now int64) driver.Message {
 	t := in.token(d)
 	m := driver.Message{Token: t, Body: d.Body, Topic: r.topic, Received: now, Properties: propertiesOf(d)}

@@ -14,7 +14,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/redial"
 )
 
-// dialer opens connections to any one of the servers that a target names.
+// dialer opens connections to one of the servers of a target.
 type dialer struct {
 	open      driver.Dial
 	hosts     []string
@@ -29,7 +29,7 @@ func newDialer(t driver.Target) (*dialer, error) {
 	if err != nil {
 		return nil, err
 	}
-	secure, _ := t.TLS() // which Dialer has read, too
+	secure, _ := t.TLS() // Dialer has checked it
 	port := "5672"
 	if secure != nil {
 		port = "5671"
@@ -47,7 +47,7 @@ func newDialer(t driver.Target) (*dialer, error) {
 	}, nil
 }
 
-// vhost is the path of the URL without its first slash; "/" where the path is empty.
+// vhost is the path of the URL without its first slash; "/" if the path is empty.
 func vhost(u *url.URL) string {
 	if v := strings.TrimPrefix(u.Path, "/"); v != "" {
 		return v
@@ -85,13 +85,14 @@ func (d *dialer) dial(ctx context.Context, purpose string) (*connection, error) 
 }
 
 func (d *dialer) dialHost(ctx context.Context, host, purpose string) (*amqp.Connection, *socket, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, d.timeout, fmt.Errorf("no answer from %s within %s: %w", host, d.timeout, context.DeadlineExceeded))
+	late := fmt.Errorf("no answer from %s within %s: %w", host, d.timeout, context.DeadlineExceeded)
+	ctx, cancel := context.WithTimeoutCause(ctx, d.timeout, late)
 	defer cancel()
 	stream, err := d.open(ctx, "tcp", host)
 	if err != nil {
 		return nil, nil, inContext(ctx, err)
 	}
-	// Closing the connection is what ends the waiting when ctx does: the handshake has no other way.
+	// The handshake has no context: closing the connection ends it.
 	unwatch := context.AfterFunc(ctx, func() { _ = stream.Close() })
 	defer unwatch()
 	config := d.config
@@ -110,16 +111,16 @@ func (d *dialer) dialHost(ctx context.Context, host, purpose string) (*amqp.Conn
 		cause := s.cause()
 		switch {
 		case cause == nil && d.certified && !s.heard.Load():
-			err = errCertificate // its alert can be lost when the connection is reset
+			err = errCertificate // a reset connection can lose the alert
 		case cause != nil:
-			err = cause // the library calls all that fails here a wrong password; RabbitMQ hangs up over one
+			err = cause // the library reports a wrong password for every failure here
 		}
 		return nil, nil, inContext(ctx, err)
 	}
 	return c, s, nil
 }
 
-// inContext prefers the context's reason to the one that it led to.
+// inContext returns the context's cause instead of its consequence.
 func inContext(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -127,11 +128,12 @@ func inContext(ctx context.Context, err error) error {
 	return err
 }
 
-// again is [redial.Until], whose attempts are given up in good time, so that one server that does not answer does not stand for all times
-// to come.
-func again[T any](ctx context.Context, patience time.Duration, open func(context.Context) (T, error), failed func(error)) (T, bool) {
+// again is [redial.Until] with a timeout for each attempt.
+func again[T any](
+	ctx context.Context, timeout time.Duration, open func(context.Context) (T, error), failed func(error),
+) (T, bool) {
 	return redial.Until(ctx, func(ctx context.Context) (T, error) {
-		ctx, cancel := context.WithTimeout(ctx, patience)
+		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		return open(ctx)
 	}, failed)

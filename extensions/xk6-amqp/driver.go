@@ -26,12 +26,20 @@ func init() {
 		MaxMessageBytes: 16 << 20,
 	}
 	driver.Register(driver.Driver{
-		Name:     "rabbitmq",
-		Schemes:  []string{"rabbitmq", "amqp", "amqps", "rabbitmq+tls"},
-		Doc:      "RabbitMQ queues, classic or quorum, over AMQP 0-9-1 with publisher confirms: a topic is a queue, which is the shared flow of one group.",
+		Name:    "rabbitmq",
+		Schemes: []string{"rabbitmq", "amqp", "amqps", "rabbitmq+tls"},
+		Doc: "RabbitMQ queues, classic or quorum, over AMQP 0-9-1 with publisher confirms: a topic is a queue, " +
+			"which is the shared flow of one group.",
 		Protocol: protocol,
 		Features: queues,
-		Options:  slices.Concat(connectOptions(), produceOptions(true), messageOptions(), routeOptions(), []driver.Option{priorityOption()}, queueOptions(driver.OnTopic)),
+		Options: slices.Concat(
+			connectOptions(),
+			produceOptions(true),
+			messageOptions(),
+			routeOptions(),
+			[]driver.Option{priorityOption()},
+			queueOptions(driver.OnTopic),
+		),
 		Open:     queue.open,
 		Classify: classify,
 	})
@@ -41,12 +49,20 @@ func init() {
 	groups.Start = driver.StartNew
 	groups.Fanout = true
 	driver.Register(driver.Driver{
-		Name:     "rabbitmq-pubsub",
-		Schemes:  []string{"rabbitmq-pubsub", "rabbitmq-pubsub+tls"},
-		Doc:      "RabbitMQ exchanges over AMQP 0-9-1 with publisher confirms: a topic is an exchange, and each group a queue bound to it.",
+		Name:    "rabbitmq-pubsub",
+		Schemes: []string{"rabbitmq-pubsub", "rabbitmq-pubsub+tls"},
+		Doc: "RabbitMQ exchanges over AMQP 0-9-1 with publisher confirms: a topic is an exchange, and each group a " +
+			"queue bound to it.",
 		Protocol: protocol,
 		Features: groups,
-		Options:  slices.Concat(connectOptions(), produceOptions(false), messageOptions(), exchangeOptions(), []driver.Option{priorityOption()}, queueOptions(driver.OnConsumer)),
+		Options: slices.Concat(
+			connectOptions(),
+			produceOptions(false),
+			messageOptions(),
+			exchangeOptions(),
+			[]driver.Option{priorityOption()},
+			queueOptions(driver.OnConsumer),
+		),
 		Open:     pubsub.open,
 		Classify: classify,
 	})
@@ -61,12 +77,19 @@ func init() {
 	streams.BacklogWhole, streams.HeldUnseen = false, false
 	streams.Position = driver.Offset
 	driver.Register(driver.Driver{
-		Name:     "rabbitmq-stream",
-		Schemes:  []string{"rabbitmq-stream", "rabbitmq-stream+tls"},
-		Doc:      "RabbitMQ streams over AMQP 0-9-1 with publisher confirms: a topic is a replicated log that every consumer reads for itself.",
+		Name:    "rabbitmq-stream",
+		Schemes: []string{"rabbitmq-stream", "rabbitmq-stream+tls"},
+		Doc: "RabbitMQ streams over AMQP 0-9-1 with publisher confirms: a topic is a replicated log that every " +
+			"consumer reads for itself.",
 		Protocol: protocol,
 		Features: streams,
-		Options:  slices.Concat(connectOptions(), produceOptions(true), messageOptions(), routeOptions(), streamOptions()),
+		Options: slices.Concat(
+			connectOptions(),
+			produceOptions(true),
+			messageOptions(),
+			routeOptions(),
+			streamOptions(),
+		),
 		Open:     stream.open,
 		Classify: classify,
 		Place:    streamPlace,

@@ -16,10 +16,10 @@ var (
 	errLost    = errors.New("the delivery's channel is gone; the broker delivers the message again")
 	errNoReply = errors.New("the message asks for no reply")
 
-	errCertificate = errors.New("the server hung up as soon as it had the client's certificate")
+	errCertificate = errors.New("the server hung up after it received the client's certificate")
 )
 
-// rejectedError is what the driver refuses because the broker would, and would close the channel over it.
+// rejectedError is a refusal by this driver: the broker would refuse too and close the channel.
 type rejectedError string
 
 func (e rejectedError) Error() string { return string(e) }
@@ -53,8 +53,8 @@ func classify(err error) driver.Kind {
 	return driver.Unknown
 }
 
-// classifyCode sorts the reply codes of AMQP 0-9-1. The client library uses 501 and 504 of its own accord for a
-// connection that broke.
+// classifyCode returns the kind of a reply code of AMQP 0-9-1. The client library itself uses 501
+// and 504 for a broken connection.
 func classifyCode(code int, reason string) driver.Kind {
 	switch code {
 	case amqp.NotFound:

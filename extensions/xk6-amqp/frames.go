@@ -5,32 +5,32 @@ import (
 	"sync"
 )
 
-// frames reads along what the broker sends on a connection, for what the client library does not tell: the order in which the broker confirms, for the
-// library puts confirmations back into the order of publishing, and a message that was answered for at once would seem to have waited for a slow one before
-// it; and how many messages it has delivered, for the library keeps them in a buffer of its own.
+// frames parses the broker's frames for two facts that the client library hides: the order of the
+// broker's confirmations, which the library replaces by the order of publishing, and the number of
+// deliveries, which the library buffers.
 type frames struct {
 	mu        sync.Mutex
-	opened    uint16 // the channel that was opened last
+	opened    uint16 // the channel opened last
 	watchers  map[uint16]func(ack)
 	delivered map[uint16]uint64 // on each channel since it was opened
 
-	// Only Read uses these.
-	channel uint16                // on which the messages came that are not in delivered yet
-	came    uint64                // how many they are
-	frame   [header + method]byte // of the present frame, as much as matters
-	have    int                   // bytes of it
-	want    int                   // how many there are to be
-	skip    int                   // bytes to pass over before the next frame
+	// Used by read only.
+	channel uint16                // of the messages that are not in delivered yet
+	arrived uint64                // their number
+	frame   [header + method]byte // the start of the present frame
+	have    int                   // bytes in frame
+	want    int                   // bytes needed in frame
+	skip    int                   // bytes to skip before the next frame
 }
 
-// ack is a basic.ack or a basic.nack: of one message, or of all up to it.
+// ack is a basic.ack or a basic.nack of one message, or of all up to it.
 type ack struct {
 	tag uint64
 	all bool
 }
 
-// Sizes of AMQP 0-9-1, in bytes: a frame begins with type, channel and size and ends with a byte of its own, and a method that matters here
-// has its two numbers, a delivery tag and some bits.
+// Sizes of AMQP 0-9-1 in bytes. A frame has a header (type, channel, size), a payload and an end
+// byte. method is the part of a method that is used here: class, method, delivery tag and bits.
 const (
 	header     = 1 + 2 + 4
 	method     = 2 + 2 + 8 + 1
@@ -46,7 +46,7 @@ const (
 	basicNack     = 60<<16 | 120
 )
 
-// read goes through what has come, which may begin and end within a frame.
+// read parses bytes, which may begin and end within a frame.
 func (f *frames) read(p []byte) {
 	defer f.count()
 	for len(p) > 0 {
@@ -55,10 +55,10 @@ func (f *frames) read(p []byte) {
 			f.skip, p = f.skip-n, p[n:]
 			continue
 		}
-		if f.have == 0 && len(p) >= header+method { // as mostly: nothing needs to be put together
+		if f.have == 0 && len(p) >= header+method { // the common case: the start is in one piece
 			size := int(binary.BigEndian.Uint32(p[3:]))
 			if p[0] == typeMethod {
-				f.tell(p[:header+min(size, method)])
+				f.handle(p[:header+min(size, method)])
 			}
 			f.skip = header + size + frameEnd
 			continue
@@ -76,14 +76,14 @@ func (f *frames) read(p []byte) {
 			f.want = header + min(size, method)
 			continue
 		}
-		f.tell(f.frame[:f.have])
+		f.handle(f.frame[:f.have])
 		f.skip = header + size - f.have + frameEnd
 		f.have = 0
 	}
 }
 
-// tell passes on what a frame says, by its first bytes.
-func (f *frames) tell(frame []byte) {
+// handle handles a frame by its first bytes.
+func (f *frames) handle(frame []byte) {
 	if len(frame) < header+4 {
 		return
 	}
@@ -94,12 +94,12 @@ func (f *frames) tell(frame []byte) {
 			f.count()
 			f.channel = channel
 		}
-		f.came++
+		f.arrived++
 	case channelOpenOk:
 		f.count()
 		f.mu.Lock()
 		f.opened = channel
-		delete(f.delivered, channel) // of another channel, which had the number before
+		delete(f.delivered, channel) // an earlier channel had the number
 		f.mu.Unlock()
 	case basicAck, basicNack:
 		if len(frame) < header+method {
@@ -114,9 +114,9 @@ func (f *frames) tell(frame []byte) {
 	}
 }
 
-// count adds up what has come on a channel: not one message at a time, as there may be many.
+// count adds the arrived messages to delivered, many at a time.
 func (f *frames) count() {
-	if f.came == 0 {
+	if f.arrived == 0 {
 		return
 	}
 	f.mu.Lock()
@@ -124,25 +124,25 @@ func (f *frames) count() {
 	if f.delivered == nil {
 		f.delivered = map[uint16]uint64{}
 	}
-	f.delivered[f.channel] += f.came
-	f.came = 0
+	f.delivered[f.channel] += f.arrived
+	f.arrived = 0
 }
 
-// deliveries is how many messages have come on a channel since it was opened.
+// deliveries returns how many messages arrived on a channel since it was opened.
 func (f *frames) deliveries(channel uint16) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.delivered[channel]
 }
 
-// latest is the channel that was opened last.
+// latest returns the channel opened last.
 func (f *frames) latest() uint16 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.opened
 }
 
-// watch calls watcher with all acks on a channel, as they come.
+// watch calls watcher with every ack on a channel.
 func (f *frames) watch(channel uint16, watcher func(ack)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -10,54 +10,62 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// maxShort is the length in bytes of the longest AMQP short string: names, routing keys.
+// maxShort is the greatest length of an AMQP short string (names, routing keys) in bytes.
 const maxShort = 255
 
-// short refuses names that are longer: the client library would give up the whole connection over one.
+// short refuses longer names: the client library would close the connection.
 func short(names ...string) error {
 	for _, name := range names {
 		if len(name) > maxShort {
-			return rejectedError(fmt.Sprintf("names of queues, exchanges and routing keys have at most %d bytes, and %.40q... has %d", maxShort, name, len(name)))
+			return tooLong(name)
 		}
 	}
 	return nil
 }
 
-// Headers of the broker's own that are no part of the message.
+func tooLong(name string) error {
+	return rejectedError(fmt.Sprintf("names and routing keys have at most %d bytes, %.40q... has %d",
+		maxShort, name, len(name)))
+}
+
+// Headers set by the broker.
 const (
 	deliveryCount = "x-delivery-count"
 	streamOffset  = "x-stream-offset"
 )
 
-// fill turns headers into an AMQP table, which it reuses. The values are long strings, which hold any byte and which every
-// client and the headers exchange understand; typed are those that are numbers or booleans. A frame's size in bytes is the limit.
+// fill converts headers to an AMQP table, which it reuses. headers become long strings, which hold
+// any byte; typed are numbers and booleans. frame is the limit in bytes.
 func fill(table amqp.Table, headers []driver.Header, typed map[string]any, frame int) (amqp.Table, error) {
 	if len(headers) == 0 && len(typed) == 0 {
-		return nil, nil // no table at all is what a message without headers has
+		return nil, nil // a message without headers has no table
 	}
 	clear(table)
 	size := 0
 	for _, h := range headers {
 		if len(h.Name) > maxShort {
-			return nil, rejectedError(fmt.Sprintf("header \"%.40s...\": its name has %d bytes, and at most %d are allowed", h.Name, len(h.Name), maxShort))
+			return nil, tooLong(h.Name)
 		}
 		size += len(h.Name) + len(h.Value) + 6
 		table[h.Name] = string(h.Value)
 	}
 	for name, value := range typed {
-		if _, twice := table[name]; twice || len(name) > maxShort {
-			return nil, &driver.OptionError{Name: "typedHeaders", Err: fmt.Errorf("\"%.40s\" is in headers, too, or its name has more than %d bytes", name, maxShort)}
+		if len(name) > maxShort {
+			return nil, tooLong(name)
+		}
+		if _, twice := table[name]; twice {
+			return nil, &driver.OptionError{Name: "typedHeaders", Err: fmt.Errorf("%q is in headers too", name)}
 		}
 		size += len(name) + len(driver.Text(value)) + 16
 		table[name] = value
 	}
-	if size > frame-512 { // what else the frame holds are the properties
+	if size > frame-512 { // the frame holds the properties too
 		return nil, rejectedError(fmt.Sprintf("headers of %d bytes do not fit into a frame of %d", size, frame))
 	}
 	return table, nil
 }
 
-// headersOf gives the scalar headers of a message by name, the order of the wire being lost in the client library.
+// headersOf returns the scalar headers sorted by name: the client library loses the order.
 func headersOf(table amqp.Table) []driver.Header {
 	if len(table) == 0 {
 		return nil
@@ -82,7 +90,7 @@ func headersOf(table amqp.Table) []driver.Header {
 	return headers
 }
 
-// integer reads a header that the broker set.
+// integer returns a header set by the broker.
 func integer(table amqp.Table, name string) (int64, bool) {
 	switch v := table[name].(type) {
 	case int64:

@@ -10,10 +10,11 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/redial"
 )
 
-// link is one AMQP connection. The client library's own recovery is off: it would keep messages back while a connection is down.
+// link is one AMQP connection. The client library's own recovery is off: it would keep messages
+// back while a connection is down.
 type link struct{ *redial.Link[*connection] }
 
-// connection is an open AMQP connection with what is known of it.
+// connection is an open AMQP connection.
 type connection struct {
 	*amqp.Connection
 	socket  *socket
@@ -25,13 +26,13 @@ type connection struct {
 // channel is an open AMQP channel of a connection.
 type channel struct {
 	*amqp.Channel
-	of     *connection
+	conn   *connection
 	number uint16
-	closes chan *amqp.Error // tells once why the channel closed, and is closed then
-	gone   chan *amqp.Error // the same, for who waits for the channel to close
+	closes chan *amqp.Error // gets the error that closed the channel, and is closed then
+	gone   chan *amqp.Error // the same, for the producer's loop
 	once   sync.Once
 	why    error
-	asking sync.Mutex // for the library takes the answer to one method for that to another
+	asking sync.Mutex // the library mixes up the answers to concurrent methods
 }
 
 func newLink(d *dialer, purpose string) link {
@@ -41,7 +42,7 @@ func newLink(d *dialer, purpose string) link {
 	)}
 }
 
-// watch notes when the broker blocks the connection, until it closes.
+// watch stores whether the broker blocks the connection, until it closes.
 func (c *connection) watch(blocks <-chan amqp.Blocking) {
 	defer close(c.watched)
 	for b := range blocks {
@@ -53,7 +54,7 @@ func (c *connection) watch(blocks <-chan amqp.Blocking) {
 	}
 }
 
-// blocked is an error of kind throttled while the broker takes nothing from this connection.
+// blocked returns an error of kind throttled while the broker blocks this connection.
 func (c *connection) blocked() error {
 	if reason := c.reason.Load(); reason != nil {
 		return blockedError(*reason)
@@ -61,8 +62,8 @@ func (c *connection) blocked() error {
 	return nil
 }
 
-// channel opens a channel and prepares it. The library's calls know no context: one that outlives ctx is left behind,
-// and undone when the broker does answer.
+// channel opens and prepares a channel. The library's calls have no context: one that outlives ctx
+// is undone when the broker answers.
 func (l link) channel(ctx context.Context, prepare func(*amqp.Channel) error) (*channel, error) {
 	c, err := l.Get(ctx)
 	if err != nil {
@@ -85,7 +86,7 @@ func (l link) channel(ctx context.Context, prepare func(*amqp.Channel) error) (*
 			answer <- opened{err: err}
 			return
 		}
-		answer <- opened{channel: &channel{Channel: ch, of: c, number: number, closes: closes, gone: gone}}
+		answer <- opened{channel: &channel{Channel: ch, conn: c, number: number, closes: closes, gone: gone}}
 	}()
 	select {
 	case o := <-answer:
@@ -100,7 +101,7 @@ func (l link) channel(ctx context.Context, prepare func(*amqp.Channel) error) (*
 	}
 }
 
-// open opens a channel and gives its number, which the library keeps to itself.
+// open opens a channel and returns its number, which the library does not export.
 func (c *connection) open() (*amqp.Channel, uint16, error) {
 	c.opening.Lock()
 	defer c.opening.Unlock()
@@ -108,7 +109,7 @@ func (c *connection) open() (*amqp.Channel, uint16, error) {
 	return ch, c.socket.frames.latest(), err
 }
 
-// do runs a few synchronous methods on a channel of their own, since the broker closes the channel of one that fails.
+// do runs synchronous methods on a channel of their own: the broker closes it if one fails.
 func (l link) do(ctx context.Context, methods func(*amqp.Channel) error) error {
 	ch, err := l.channel(ctx, methods)
 	if err != nil {
@@ -117,7 +118,7 @@ func (l link) do(ctx context.Context, methods func(*amqp.Channel) error) error {
 	return ch.end(ctx)
 }
 
-// end closes a channel. Everything sent on it before has been read by the broker when it returns without error.
+// end closes a channel. The broker has read everything sent on it when end returns nil.
 func (ch *channel) end(ctx context.Context) error {
 	done := make(chan error, 1)
 	go func() { done <- ch.Close() }()
@@ -129,14 +130,14 @@ func (ch *channel) end(ctx context.Context) error {
 	}
 }
 
-// Close closes a channel, which is no error where it is closed.
+// Close closes a channel. A closed channel is no error.
 func (ch *channel) Close() error {
 	ch.asking.Lock()
 	defer ch.asking.Unlock()
 	return ch.Channel.Close()
 }
 
-// cause is why a channel that is closed, or just closing, did so; it waits for a channel that is open.
+// cause waits until a channel is closed and returns the reason.
 func (ch *channel) cause() error {
 	ch.once.Do(func() {
 		ch.why = amqp.ErrClosed
@@ -147,7 +148,7 @@ func (ch *channel) cause() error {
 	return ch.why
 }
 
-// explain gives the reason that the channel closed for where that is what made a call fail.
+// explain returns the reason for a closed channel instead of a call's error.
 func (ch *channel) explain(err error) error {
 	if err != nil && ch.IsClosed() {
 		return ch.cause()
@@ -155,7 +156,7 @@ func (ch *channel) explain(err error) error {
 	return err
 }
 
-// close says goodbye, and hangs up when ctx ends before the broker has said it too.
+// close closes the connection. It hangs up if ctx ends before the broker has answered.
 func (l link) close(ctx context.Context) error {
 	return l.Close(func(c *connection) error {
 		hangUp := context.AfterFunc(ctx, func() { _ = c.socket.Close() })

@@ -2,7 +2,7 @@ package amqp
 
 import "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 
-// streamPlace is where a stream has a message.
+// streamPlace returns the offset of a message in its stream.
 func streamPlace(m *driver.Message) driver.Place {
 	t, ok := m.Token.(*token)
 	if !ok { // a reply

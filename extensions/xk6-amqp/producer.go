@@ -12,7 +12,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// producer publishes on a channel of its own, and opens another one when that is lost.
+// producer publishes on a channel of its own, and opens another one after it is lost.
 type producer struct {
 	conn        *conn
 	exchange    string
@@ -26,15 +26,15 @@ type producer struct {
 
 	mu     sync.Mutex
 	outbox *outbox // nil while there is no channel
-	lost   error   // why there is none
+	lost   error   // the reason
 	closed bool
-	table  amqp.Table // reused; it is written out before Publish returns
+	table  amqp.Table // reused: Publish copies it
 
-	life    context.Context // ends with Close, and with the connection: no more channels are opened then
+	life    context.Context // ends with Close, and with the connection
 	stop    context.CancelFunc
-	abandon chan struct{} // closed by Close when its context ends: fails what is outstanding
+	abandon chan struct{} // closed if Close's context ends: outstanding messages fail
 	reason  error         // set before abandon is closed
-	done    chan struct{} // closed when nothing is outstanding any more and nothing will be
+	done    chan struct{} // closed after the last outstanding message
 
 	requests requests
 }
@@ -84,7 +84,7 @@ func (p *producer) open(ctx context.Context) (*outbox, error) {
 	return newOutbox(ch, returns), nil
 }
 
-// run resolves what is outstanding and opens the channel again when it is lost, until Close.
+// run resolves outstanding messages, and opens the channel again after it is lost, until Close.
 func (p *producer) run() {
 	defer close(p.done)
 	for box := p.outbox; box != nil; box = p.reopen() {
@@ -92,9 +92,10 @@ func (p *producer) run() {
 	}
 }
 
-// reopen opens a channel, as often as it takes. Until then Send fails with the latest reason. It gives nil after Close.
+// reopen opens a channel, as often as necessary. Until then Send fails with the last reason. It
+// returns nil after Close.
 func (p *producer) reopen() *outbox {
-	box, ok := again(p.life, p.conn.patience, p.open, func(err error) {
+	box, ok := again(p.life, p.conn.reopenTimeout, p.open, func(err error) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.lost = err
@@ -109,7 +110,7 @@ func (p *producer) reopen() *outbox {
 	}
 	p.mu.Unlock()
 	if closed {
-		_ = box.Close() // Close came first, and did not see this channel
+		_ = box.Close() // Close was called before and did not see this channel
 		return nil
 	}
 	return box
@@ -139,13 +140,13 @@ func (p *producer) send(ctx context.Context, m *driver.Message, i int, done driv
 			return driver.ErrClosed
 		case box == nil:
 			return p.lost
-		case p.failBlocked && box.of.blocked() != nil:
-			return box.of.blocked()
-		case !box.of.socket.full():
+		case p.failBlocked && box.conn.blocked() != nil:
+			return box.conn.blocked()
+		case !box.conn.socket.full():
 			return p.publish(box, m, i, done)
 		}
 		p.mu.Unlock()
-		err := box.of.socket.ready(ctx)
+		err := box.conn.socket.ready(ctx)
 		p.mu.Lock()
 		if err != nil {
 			return err
@@ -153,12 +154,12 @@ func (p *producer) send(ctx context.Context, m *driver.Message, i int, done driv
 	}
 }
 
-// publish hands a message to the client library, which does not wait for the network, and notes it as outstanding.
+// publish hands a message to the client library, which does not wait for the network.
 func (p *producer) publish(box *outbox, m *driver.Message, i int, done driver.Done) error {
 	if p.routeByKey && len(m.Key) > maxShort {
-		return rejectedError(fmt.Sprintf("a routing key has at most %d bytes", maxShort))
+		return tooLong(string(m.Key))
 	}
-	headers, err := fill(p.table, m.Headers, p.typedHeaders(m), box.of.Config.FrameSize)
+	headers, err := fill(p.table, m.Headers, p.typedHeaders(m), box.conn.Config.FrameSize)
 	if err != nil {
 		return err
 	}
@@ -168,7 +169,7 @@ func (p *producer) publish(box *outbox, m *driver.Message, i int, done driver.Do
 	}
 	p.describe(&publishing, m)
 	if p.mandatory {
-		publishing.MessageId = strconv.FormatUint(box.sequence+1, 10) // by which a return is told apart
+		publishing.MessageId = strconv.FormatUint(box.sequence+1, 10) // identifies a return
 	}
 	confirmation, err := box.PublishWithDeferredConfirm(p.exchange, p.routing(m), p.mandatory, false, publishing)
 	if err != nil {
@@ -179,17 +180,17 @@ func (p *producer) publish(box *outbox, m *driver.Message, i int, done driver.Do
 	return nil
 }
 
-// describe gives a message its properties, or else the producer's.
+// describe sets the properties of a message, or else the producer's.
 func (p *producer) describe(publishing *amqp.Publishing, m *driver.Message) {
 	if m.Properties == nil {
-		p.properties.on(publishing)
+		p.properties.apply(publishing)
 		return
 	}
 	own := p.properties.with(m.Properties)
-	own.on(publishing)
+	own.apply(publishing)
 }
 
-// typedHeaders are those of a message, or else the producer's.
+// typedHeaders returns the typed headers of a message, or else the producer's.
 func (p *producer) typedHeaders(m *driver.Message) map[string]any {
 	if _, own := m.Properties["typedHeaders"]; own {
 		return m.Properties.Map("typedHeaders")
@@ -197,7 +198,7 @@ func (p *producer) typedHeaders(m *driver.Message) map[string]any {
 	return p.properties.headers
 }
 
-// routing is the routing key of a message.
+// routing returns the routing key of a message.
 func (p *producer) routing(m *driver.Message) string {
 	if p.routeByKey && len(m.Key) > 0 {
 		return string(m.Key)
@@ -225,7 +226,7 @@ func (p *producer) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		p.reason = ctx.Err()
 		if box != nil {
-			if blocked := box.of.blocked(); blocked != nil {
+			if blocked := box.conn.blocked(); blocked != nil {
 				p.reason = blocked
 			}
 		}

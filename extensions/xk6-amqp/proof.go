@@ -10,22 +10,22 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// Proof implements [driver.Prover]. AMQP does not tell what a queue is: it is known where this test has declared it, which RabbitMQ refuses
-// for a queue that is another one. Nor does it tell how many members a replicated queue has.
-func (c *conn) Proof(ctx context.Context, p driver.ProducerConfig, created *driver.TopicSpec) driver.Proof {
+// Proof implements [driver.Prover]. AMQP cannot describe a queue or count its members. The kind of
+// a queue is that of its declaration if this test declared it.
+func (c *conn) Proof(_ context.Context, p driver.ProducerConfig, created *driver.TopicSpec) driver.Proof {
 	r := c.route(p)
-	proof := c.proof(ctx, p, r, created)
+	proof := c.proof(p, r, created)
 	proof.Routed = r.mayMiss(created)
 	return proof
 }
 
-// route is where a producer's messages go.
+// route is the way of a producer's messages.
 type route struct {
 	topic    string
 	isTopic  bool   // the exchange is the topic
 	exchange string // "" is the default exchange, whose keys are names of queues
-	key      string // of messages that have none of their own
-	given    bool   // the key is an option's
+	key      string // of messages without their own
+	given    bool   // the key is set by an option
 	byKey    bool   // messages' own keys route them
 }
 
@@ -42,13 +42,13 @@ func (c *conn) route(p driver.ProducerConfig) route {
 	return r
 }
 
-// mayMiss reports whether messages may go past the topic, or past some of its groups, because of their keys.
+// mayMiss reports whether messages may miss the topic or some of its groups because of their keys.
 func (r route) mayMiss(created *driver.TopicSpec) bool {
 	switch {
 	case r.exchange == "":
 		return r.key != r.topic
-	case created == nil || !r.isTopic && created.Options.String("exchange") != r.exchange: // the type of the exchange is not known
-		return r.given || r.byKey
+	case created == nil || !r.isTopic && created.Options.String("exchange") != r.exchange:
+		return r.given || r.byKey // the type of the exchange is not known
 	}
 	switch kind := created.Options.String("exchangeType"); {
 	case kind == amqp.ExchangeFanout:
@@ -56,31 +56,27 @@ func (r route) mayMiss(created *driver.TopicSpec) bool {
 	case r.isTopic || r.byKey || kind != amqp.ExchangeDirect && kind != amqp.ExchangeTopic:
 		return true
 	}
-	return !slices.ContainsFunc(bindings(created), func(b binding) bool { return b.key == r.key })
+	all, _ := bindings(created) // CreateTopic has checked them
+	return !slices.ContainsFunc(all, func(b binding) bool { return b.key == r.key })
 }
 
-func (c *conn) proof(ctx context.Context, p driver.ProducerConfig, r route, created *driver.TopicSpec) driver.Proof {
+func (c *conn) proof(p driver.ProducerConfig, r route, created *driver.TopicSpec) driver.Proof {
 	accepted := func(how string) driver.Proof { return driver.Proof{Confirm: driver.Accepted, How: how} }
 	switch {
 	case r.exchange != "":
 		return accepted("each queue that the exchange routed it to")
 	case r.key != r.topic:
-		return accepted("the queue that the routing key names, of a kind that RabbitMQ does not tell")
+		return accepted("the queue that the routing key names, of an unknown kind")
 	case created == nil:
-		return accepted("a queue of a kind that RabbitMQ does not tell, as this test did not create it")
+		return accepted("a queue of an unknown kind, because this test did not create it")
 	}
-	switch c.likeness(ctx, created) {
-	case another:
-		return accepted("a queue of a kind that RabbitMQ does not tell, which is not as this test created it")
-	case unknown:
-		return accepted("a queue of a kind that RabbitMQ does not tell, and does not let this user compare with what this test created")
-	}
+	quorum := created.Options.String("queueType") == amqp.QueueTypeQuorum
 	switch {
-	case created.Replicas < 2 && (c.mode == stream || created.Options.String("queueType") == amqp.QueueTypeQuorum):
+	case created.Replicas < 2 && (c.mode == stream || quorum):
 		return accepted("a replicated queue of one member")
 	case c.mode == stream:
 		return c.majority("stream")
-	case created.Options.String("queueType") == amqp.QueueTypeQuorum:
+	case quorum:
 		return c.majority("quorum queue")
 	case !created.Options.Bool("durable"):
 		return accepted("a classic queue that is not durable")
@@ -90,12 +86,12 @@ func (c *conn) proof(ctx context.Context, p driver.ProducerConfig, r route, crea
 	return accepted("a durable classic queue, persistent messages")
 }
 
-// majority is what a replicated queue proves that was asked to have several members. RabbitMQ takes it as it is where there are not as many
-// nodes, and does not tell: that there is more than one is known where the URL names them.
-func (c *conn) majority(of string) driver.Proof {
-	p := driver.Proof{Confirm: driver.Accepted, How: "a majority of the " + of + "'s members, perhaps the only one: the URL names one node"}
+// majority is the proof of a queue declared with several members. RabbitMQ makes fewer if there are
+// not as many nodes, without an error, so the URL must name several.
+func (c *conn) majority(kind string) driver.Proof {
+	how := "a majority of the " + kind + "'s members, "
 	if len(c.hosts) > 1 {
-		p = driver.Proof{Confirm: driver.Replicated, How: "a majority of the " + of + "'s members, whose number RabbitMQ does not tell"}
+		return driver.Proof{Confirm: driver.Replicated, How: how + "whose number RabbitMQ does not return"}
 	}
-	return p
+	return driver.Proof{Confirm: driver.Accepted, How: how + "perhaps the only one: the URL names one node"}
 }

@@ -4,7 +4,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
@@ -41,67 +40,6 @@ func TestWhatAConfirmationProves(t *testing.T) {
 		if got.Confirm != c.want || !strings.Contains(got.How, c.how) {
 			t.Errorf("%+v: %v: %q", c, got.Confirm, got.How)
 		}
-	}
-}
-
-// A queue that somebody else has made anew otherwise is not what this test created.
-func TestWhatAConfirmationOfAnotherQueueProves(t *testing.T) {
-	t.Parallel()
-	type options = map[string]any
-	dead := unique()
-	for _, c := range []struct {
-		created, there options
-		other          bool
-	}{
-		{nil, nil, false},
-		{options{"queueType": "quorum", "deadLetterQueue": dead}, options{"queueType": "quorum", "deadLetterQueue": dead}, false},
-		{nil, options{"durable": false}, true},
-		{options{"queueType": "quorum"}, nil, true},
-	} {
-		r := newRig(t, os.Getenv("BROKER_URL_RABBITMQ"))
-		name := r.topic(c.there)
-		values, err := r.address.Resolve(driver.OnTopic, c.created)
-		r.must(err)
-		sending, err := r.address.Resolve(driver.OnProducer, nil)
-		r.must(err)
-		created := &driver.TopicSpec{Name: name, Partitions: 1, Replicas: 1, Options: values}
-		proof := func() driver.Proof {
-			return r.conn.(driver.Prover).Proof(r.context(), driver.ProducerConfig{Topic: name, Window: 1, Options: sending}, created)
-		}
-		if got := proof(); strings.Contains(got.How, "not as this test created it") != c.other {
-			t.Errorf("%+v: %q", c, got.How)
-		}
-		r.delete(name)
-		_ = proof()
-		if err := r.conn.(driver.Admin).DeleteTopic(r.context(), name); r.driver.KindOf(err) != driver.NotFound {
-			t.Errorf("who asks makes the queue: %v", err)
-		}
-	}
-	r := newRig(t, os.Getenv("BROKER_URL_RABBITMQ"))
-	r.delete(dead)
-}
-
-// Asking what a queue is does not keep it.
-func TestAQueueThatExpiresIsNotKeptByAsking(t *testing.T) {
-	if testing.Short() {
-		t.Skip("part of make test-full")
-	}
-	r := newRig(t, os.Getenv("BROKER_URL_RABBITMQ"))
-	name := r.topic(map[string]any{"expires": "1s"})
-	values, err := r.address.Resolve(driver.OnTopic, map[string]any{"expires": "1s"})
-	r.must(err)
-	sending, err := r.address.Resolve(driver.OnProducer, nil)
-	r.must(err)
-	created := &driver.TopicSpec{Name: name, Partitions: 1, Replicas: 1, Options: values}
-	for until := time.Now().Add(10 * time.Second); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
-		r.conn.(driver.Prover).Proof(r.context(), driver.ProducerConfig{Topic: name, Window: 1, Options: sending}, created)
-		if time.Until(until) > 7*time.Second {
-			continue // who looks whether it is there keeps it too
-		}
-		if err := r.conn.(driver.Admin).DeleteTopic(r.context(), name); r.driver.KindOf(err) == driver.NotFound {
-			return
-		}
-		t.Fatal("it is there after three times its time")
 	}
 }
 

@@ -9,14 +9,14 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// properties are those of AMQP that a message may have.
+// properties are the properties of a message in AMQP.
 type properties struct {
 	priority                                                         uint8
 	expiration, contentType, contentEncoding, correlation, kind, app string
 	headers                                                          map[string]any // typedHeaders
 }
 
-// with is what holds for a message: of what it does not say, what holds for all.
+// with returns the properties with those set in v replaced.
 func (p properties) with(v driver.Values) properties {
 	text := func(name string, to *string) {
 		if s, ok := v[name].(string); ok {
@@ -43,24 +43,28 @@ func (p properties) with(v driver.Values) properties {
 	return p
 }
 
-// on gives a message its properties.
-func (p *properties) on(to *amqp.Publishing) {
-	to.Priority, to.Expiration, to.ContentType, to.ContentEncoding = p.priority, p.expiration, p.contentType, p.contentEncoding
+// apply sets the properties of a message.
+func (p *properties) apply(to *amqp.Publishing) {
+	to.Priority, to.Expiration = p.priority, p.expiration
+	to.ContentType, to.ContentEncoding = p.contentType, p.contentEncoding
 	to.Type, to.AppId = p.kind, p.app
 	if to.CorrelationId == "" {
 		to.CorrelationId = p.correlation
 	}
 }
 
-// propertiesOf are those of a delivery, without what tells who waits for a reply.
-func propertiesOf(d *amqp.Delivery) driver.Values {
-	if d.Priority == 0 && d.Expiration == "" && d.ContentType == "" && d.ContentEncoding == "" && d.CorrelationId == "" && d.Type == "" && d.AppId == "" {
-		return nil // as of most messages
+// propertiesOf returns the properties of a delivery, nil for most messages. The correlation id of a
+// request is not one of them.
+func propertiesOf(d *amqp.Delivery) (v driver.Values) {
+	set := func(name string, value any) {
+		if v == nil {
+			v = driver.Values{}
+		}
+		v[name] = value
 	}
-	v := driver.Values{}
 	text := func(name, value string) {
 		if value != "" {
-			v[name] = value
+			set(name, value)
 		}
 	}
 	text("contentType", d.ContentType)
@@ -71,10 +75,13 @@ func propertiesOf(d *amqp.Delivery) driver.Values {
 		text("correlationId", d.CorrelationId)
 	}
 	if d.Priority > 0 {
-		v["priority"] = int64(d.Priority)
+		set("priority", int64(d.Priority))
+	}
+	if d.Expiration == "" {
+		return v
 	}
 	if ms, err := strconv.ParseInt(d.Expiration, 10, 64); err == nil {
-		v["expiration"] = time.Duration(ms) * time.Millisecond
+		set("expiration", time.Duration(ms)*time.Millisecond)
 	}
 	return v
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// replyTo is RabbitMQ's direct reply-to: replies come straight to the channel that asked, through no queue.
+// replyTo is RabbitMQ's direct reply-to: replies arrive at the requesting channel, through no
+// queue.
 const replyTo = "amq.rabbitmq.reply-to"
 
 // requests is a producer's channel for requests and their replies, opened by the first request.
@@ -21,7 +22,7 @@ type requests struct {
 	current *exchange
 }
 
-// exchange is one open channel and who waits for a reply on it.
+// exchange is an open channel with the requests that wait for a reply.
 type exchange struct {
 	*channel
 	returns    chan amqp.Return
@@ -46,7 +47,7 @@ func (p *producer) Request(ctx context.Context, m driver.Message) (driver.Messag
 	if err != nil {
 		return driver.Message{}, err
 	}
-	if err := x.of.socket.ready(ctx); err != nil {
+	if err := x.conn.socket.ready(ctx); err != nil {
 		return driver.Message{}, err
 	}
 	id, reply, err := x.ask(p, &m)
@@ -64,7 +65,7 @@ func (p *producer) Request(ctx context.Context, m driver.Message) (driver.Messag
 	}
 }
 
-// open gives the channel, after opening one where there is none.
+// open returns the channel, and opens one if necessary.
 func (q *requests) open(ctx context.Context) (*exchange, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -105,7 +106,7 @@ func (x *exchange) ask(p *producer, m *driver.Message) (string, <-chan answer, e
 	if x.waiting == nil {
 		return "", nil, x.cause()
 	}
-	headers, err := fill(x.table, m.Headers, p.typedHeaders(m), x.of.Config.FrameSize)
+	headers, err := fill(x.table, m.Headers, p.typedHeaders(m), x.conn.Config.FrameSize)
 	if err != nil {
 		return "", nil, err
 	}
@@ -121,7 +122,7 @@ func (x *exchange) ask(p *producer, m *driver.Message) (string, <-chan answer, e
 	return id, reply, nil
 }
 
-// run passes replies and returned requests to those who wait, until the channel is lost.
+// run answers requests with replies and returns, until the channel is lost.
 func (x *exchange) run() {
 	deliveries, returns := x.deliveries, x.returns
 	for deliveries != nil || returns != nil {
@@ -161,7 +162,8 @@ func (x *exchange) answer(id string, a answer) {
 	}
 }
 
-// Reply publishes on the connection for publishing, and returns when the client library took the reply.
+// Reply publishes on the connection for publishing. It returns when the client library has the
+// reply.
 func (r *consumer) Reply(ctx context.Context, to, reply driver.Message) error {
 	t, ok := to.Token.(*token)
 	if !ok || t.asked == nil {
@@ -174,10 +176,10 @@ func (r *consumer) Reply(ctx context.Context, to, reply driver.Message) error {
 	if err != nil {
 		return err
 	}
-	if err := ch.of.socket.ready(ctx); err != nil {
+	if err := ch.conn.socket.ready(ctx); err != nil {
 		return err
 	}
-	headers, err := fill(amqp.Table{}, reply.Headers, reply.Properties.Map("typedHeaders"), ch.of.Config.FrameSize)
+	headers, err := fill(amqp.Table{}, reply.Headers, reply.Properties.Map("typedHeaders"), ch.conn.Config.FrameSize)
 	if err != nil {
 		return err
 	}

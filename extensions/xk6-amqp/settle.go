@@ -7,16 +7,16 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// settled knows which deliveries of a channel are settled.
+// settled holds the settled deliveries of a channel.
 type settled struct {
 	low   uint64              // all tags up to this one are settled
-	above map[uint64]struct{} // the settled ones above low
-	count uint64              // how many are settled
-	tags  []uint64            // of the batch in hand
+	above map[uint64]struct{} // the settled tags above low
+	count uint64              // of settled deliveries
+	tags  []uint64            // of the present batch
 }
 
-// settle marks tags, which are in ascending order, as settled and returns how many of the first of them form, with what was settled
-// before, a row without gaps from the very first delivery: those may be settled by one frame for all up to the last.
+// settle marks tags, in ascending order, as settled. It returns how many of the first close the row
+// of settled deliveries without a gap: one frame settles all of them.
 func (l *settled) settle(tags []uint64) (together int) {
 	l.count += uint64(len(tags))
 	for _, tag := range tags {
@@ -51,13 +51,13 @@ func (l *settled) has(tag uint64) bool {
 	return ok
 }
 
-// settle sends one outcome for messages of one channel. The broker closes the channel of who settles something twice, and
-// so that is refused here.
+// settle sends one outcome for messages of one channel. It refuses a second settlement, because the
+// broker would close the channel.
 func (r *consumer) settle(ctx context.Context, in *intake, b driver.Batch, o driver.Outcome) error {
 	if in.IsClosed() {
 		return errLost
 	}
-	if err := in.of.socket.ready(ctx); err != nil {
+	if err := in.conn.socket.ready(ctx); err != nil {
 		return err
 	}
 	r.settling.Lock()
@@ -66,7 +66,7 @@ func (r *consumer) settle(ctx context.Context, in *intake, b driver.Batch, o dri
 	l.tags = l.tags[:0]
 	var twice error
 	for i := range b {
-		tag := b[i].Token.(*token).tag //nolint:forcetypeassert // Settle has seen that it is one
+		tag := b[i].Token.(*token).tag //nolint:forcetypeassert // Settle has checked it
 		if l.has(tag) {
 			twice = errSettled
 			continue

@@ -11,30 +11,28 @@ import (
 	"syscall"
 )
 
-// readBuffer is how many bytes are asked of the network at once. The client library asks for 4 KiB.
+// readBuffer is the number of bytes read from the network at once. The client library reads 4 KiB.
 const readBuffer = 64 << 10
 
-// sendBuffer is how many bytes may wait above the kernel's own socket buffer before Send and Settle wait.
+// sendBuffer is the number of unwritten bytes above which Send and Settle wait.
 const sendBuffer = 256 << 10
 
-// socket is the network connection under the client library. The library writes and flushes every frame with a system
-// call of its own, under a lock that its teardown needs too, so that a server which stops reading would hang publishers,
-// heartbeats and Close together. Here a write only copies, one goroutine passes on whatever has come together by the
-// time it gets to run, and who has much to send waits in ready, where a context can end the waiting. What that brings is the loop "driver"
-// of BenchmarkPublish beside "raw", the library by itself: about as fast or faster, for about half of the CPU time.
+// socket buffers the network connection of the client library, which writes every frame with a
+// system call, under a lock that its closing needs too. Here Write only copies, one goroutine
+// writes, and senders wait in ready, with a context. BenchmarkPublish compares both.
 type socket struct {
 	net.Conn
 	reader *bufio.Reader
 	frames frames
 
 	mu      sync.Mutex
-	wake    *sync.Cond    // there is something to pass on, or err is set
-	room    chan struct{} // closed when the buffer has been emptied; nil while nobody waits for that
+	wake    *sync.Cond    // the buffer is not empty, or err is set
+	room    chan struct{} // closed when the buffer is emptied; nil without a waiting sender
 	buffer  []byte
 	spare   []byte      // the other buffer, while the first is filled
-	err     error       // why nothing can be written any more
-	readErr error       // why reading ended
-	heard   atomic.Bool // the other side has said anything
+	err     error       // ended writing
+	readErr error       // ended reading
+	heard   atomic.Bool // the server has sent something
 	stopped chan struct{}
 }
 
@@ -45,7 +43,7 @@ func newSocket(c net.Conn) *socket {
 	return s
 }
 
-// run passes on what was written until the socket is closed or fails.
+// run writes the buffer until the socket is closed or fails.
 func (s *socket) run() {
 	defer close(s.stopped)
 	for {
@@ -70,13 +68,13 @@ func (s *socket) run() {
 			return
 		}
 		if cap(full) > 4*sendBuffer {
-			full = nil // one large message shall not hold its memory for ever
+			full = nil // one large message must not hold its memory for ever
 		}
 		s.spare = full
 	}
 }
 
-// Write takes p at once.
+// Write copies p.
 func (s *socket) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +88,7 @@ func (s *socket) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// full reports whether who wants to send should wait first. A broken socket is not: the write will tell.
+// full reports whether senders must wait. A broken socket is not full: Write returns its error.
 func (s *socket) full() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +101,7 @@ func (s *socket) ready(ctx context.Context) error {
 		s.mu.Lock()
 		if len(s.buffer) < sendBuffer || s.err != nil {
 			s.mu.Unlock()
-			return nil //nolint:nilerr // a broken socket has room: whoever writes is told
+			return nil //nolint:nilerr // Write returns the error
 		}
 		if s.room == nil {
 			s.room = make(chan struct{})
@@ -118,7 +116,7 @@ func (s *socket) ready(ctx context.Context) error {
 	}
 }
 
-// Read closes the socket when reading fails, a missed heartbeat included, so that nobody waits for it to write either.
+// Read closes the socket when reading fails, also by a missed heartbeat, so that writing ends too.
 func (s *socket) Read(p []byte) (int, error) {
 	n, err := s.reader.Read(p)
 	if n > 0 && !s.heard.Load() {
@@ -136,7 +134,7 @@ func (s *socket) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close gives up what has not been passed on yet and waits for the goroutine.
+// Close drops the buffer and waits for the goroutine.
 func (s *socket) Close() error {
 	s.fail(net.ErrClosed)
 	<-s.stopped
@@ -156,11 +154,11 @@ func (s *socket) fail(err error) {
 	s.wake.Signal()
 	s.mu.Unlock()
 	if first {
-		_ = s.Conn.Close() // the reason is kept; that of closing tells nothing more
+		_ = s.Conn.Close() // the first error is kept
 	}
 }
 
-// cause is why reading ended, where that says more than that the other side went away.
+// cause returns the error of reading; nil if the server only hung up.
 func (s *socket) cause() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,20 +2,22 @@ package amqp
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// declare creates what a topic is, or finds it there with the same properties.
-func (c *conn) declare(ch *amqp.Channel, s driver.TopicSpec) error {
+// declare creates a topic, or checks that it exists with the same properties.
+func (c *conn) declare(ch *amqp.Channel, s driver.TopicSpec, bindings []binding) error {
 	o := s.Options
+	kind, arguments := o.String("exchangeType"), o.Map("exchangeArguments")
 	if c.mode == pubsub {
-		return ch.ExchangeDeclare(s.Name, o.String("exchangeType"), true, false, false, false, o.Map("exchangeArguments"))
+		return ch.ExchangeDeclare(s.Name, kind, true, false, false, false, arguments)
 	}
 	if err := c.declareQueue(ch, s.Name, o, s.Replicas); err != nil {
 		return err
@@ -24,10 +26,10 @@ func (c *conn) declare(ch *amqp.Channel, s driver.TopicSpec) error {
 	if exchange == "" {
 		return nil
 	}
-	if err := ch.ExchangeDeclare(exchange, o.String("exchangeType"), true, false, false, false, o.Map("exchangeArguments")); err != nil {
+	if err := ch.ExchangeDeclare(exchange, kind, true, false, false, false, arguments); err != nil {
 		return err
 	}
-	for _, b := range bindings(&s) {
+	for _, b := range bindings {
 		if err := ch.QueueBind(s.Name, b.key, exchange, false, b.arguments); err != nil {
 			return err
 		}
@@ -35,72 +37,79 @@ func (c *conn) declare(ch *amqp.Channel, s driver.TopicSpec) error {
 	return nil
 }
 
-// binding is how a queue is bound to its exchange.
+// binding is a binding of a queue to its exchange.
 type binding struct {
 	key       string
 	arguments map[string]any
 }
 
-// bindings are those of a queue to its exchange: by the topic's name where the option has none.
-func bindings(s *driver.TopicSpec) []binding {
-	var all []binding
-	for _, item := range s.Options.Items("bindings") {
+// bindings returns the bindings of a queue to its exchange: by the topic's name if there is no
+// option.
+func bindings(s *driver.TopicSpec) (all []binding, err error) {
+	items := s.Options.Items("bindings")
+	if len(items) == 0 {
+		return []binding{{key: s.Name}}, nil
+	}
+	for i, item := range items {
 		b := binding{key: s.Name}
+		ok := true
 		switch item := item.(type) {
 		case string:
 			b.key = item
 		case map[string]any:
-			if key, ok := item["key"].(string); ok {
-				b.key = key
-			}
-			b.arguments, _ = item["arguments"].(map[string]any)
+			b, ok = bindingOf(item, b)
+		}
+		if !ok {
+			return nil, refusal("bindings", fmt.Sprintf("%d is no key, and no object with key and arguments", i+1))
 		}
 		all = append(all, b)
 	}
-	if len(all) == 0 {
-		return []binding{{key: s.Name}}
-	}
-	return all
+	return all, nil
 }
 
-// refuseBindings finds what RabbitMQ would pass over.
-func (c *conn) refuseBindings(s *driver.TopicSpec) error {
-	if c.mode == pubsub { // whose consumers bind
+// refuseBindings refuses options that RabbitMQ would ignore. In pubsub mode consumers bind.
+func (c *conn) refuseBindings(o driver.Values, all []binding) error {
+	switch {
+	case c.mode == pubsub:
 		return nil
-	}
-	items := s.Options.Items("bindings")
-	for _, item := range items {
-		object, _ := item.(map[string]any)
-		for name, value := range object {
-			_, text := value.(string)
-			_, arguments := value.(map[string]any)
-			if name == "key" && !text || name == "arguments" && !arguments || name != "key" && name != "arguments" {
-				return &driver.OptionError{Name: "bindings", Err: fmt.Errorf("%q: a binding is a key, or an object with key, a string, and arguments, an object", name)}
-			}
+	case o.String("exchange") != "":
+		isUnbound := func(b binding) bool { return len(b.arguments) == 0 }
+		if o.String("exchangeType") == amqp.ExchangeHeaders && slices.ContainsFunc(all, isUnbound) {
+			return refusal("bindings", "an exchange of type headers needs bindings with arguments")
 		}
-	}
-	if s.Options.String("exchange") == "" {
-		for name, given := range map[string]bool{"bindings": len(items) > 0, "exchangeArguments": len(s.Options.Map("exchangeArguments")) > 0} {
-			if given {
-				return &driver.OptionError{Name: name, Err: errors.New("it needs the option exchange")}
-			}
-		}
-		return nil
-	}
-	if s.Options.String("exchangeType") == amqp.ExchangeHeaders {
-		for i, b := range bindings(s) {
-			if len(b.arguments) == 0 {
-				return &driver.OptionError{Name: "bindings", Err: fmt.Errorf("binding %d has no arguments, so that an exchange of type headers would give the queue every message; "+
-					"it should look like { arguments: { 'x-match': 'all', type: 'create' } }", i+1)}
-			}
-		}
+	case len(o.Items("bindings")) > 0:
+		return refusal("bindings", "it needs the option exchange")
+	case len(o.Map("exchangeArguments")) > 0:
+		return refusal("exchangeArguments", "it needs the option exchange")
 	}
 	return nil
 }
 
-// declareQueue declares a queue that consumers share, and the one for its dead letters, if it has one.
+func refusal(option, reason string) error {
+	return &driver.OptionError{Name: option, Err: errors.New(reason)}
+}
+
+func bindingOf(object map[string]any, b binding) (_ binding, ok bool) {
+	for name, value := range object {
+		switch name {
+		case "key":
+			b.key, ok = value.(string)
+		case "arguments":
+			b.arguments, ok = value.(map[string]any)
+		default:
+			ok = false
+		}
+		if !ok {
+			return b, false
+		}
+	}
+	return b, true
+}
+
+// declareQueue declares a queue that consumers share, and the one for its dead letters, if any.
 func (c *conn) declareQueue(ch *amqp.Channel, name string, o driver.Values, replicas int) error {
-	if err := cmp.Or(c.refuseQueue(o), short(o.String("deadLetterQueue"), o.String("deadLetterExchange"), o.String("deadLetterRoutingKey"))); err != nil {
+	letters := short(o.String("deadLetterQueue"), o.String("deadLetterExchange"), o.String("deadLetterRoutingKey"))
+	if err := cmp.Or(c.refuseQueue(o), letters); err != nil {
 		return err
 	}
 	if dead := o.String("deadLetterQueue"); dead != "" {
@@ -112,7 +121,7 @@ func (c *conn) declareQueue(ch *amqp.Channel, name string, o driver.Values, repl
 		switch {
 		case exchange == "":
 		case key == "":
-			return rejectedError("deadLetterQueue with deadLetterExchange needs deadLetterRoutingKey, to bind them by")
+			return rejectedError("deadLetterQueue with deadLetterExchange needs deadLetterRoutingKey")
 		default:
 			if err := ch.QueueBind(dead, key, exchange, false, nil); err != nil {
 				return err
@@ -123,59 +132,20 @@ func (c *conn) declareQueue(ch *amqp.Channel, name string, o driver.Values, repl
 	return err
 }
 
-// likeness is what is known of a queue beside what it was created as.
-type likeness uint8
-
-const (
-	same likeness = iota
-	another
-	unknown // nobody may ask
-)
-
-// likeness reports whether a queue that is there is what it was created as. RabbitMQ does not tell what a queue is, but refuses to declare it again as
-// another one. One that expires is not asked for, as that would keep it, and what is refused once is not asked again.
-func (c *conn) likeness(ctx context.Context, created *driver.TopicSpec) likeness {
-	o := created.Options
-	if o.Duration("expires") > 0 {
-		return same
-	}
-	if c.mayNotAsk.Load() {
-		return unknown
-	}
-	err := c.consuming.do(ctx, func(ch *amqp.Channel) error {
-		if _, err := ch.QueueDeclarePassive(created.Name, false, false, false, false, nil); err != nil {
-			return err
-		}
-		_, err := ch.QueueDeclare(created.Name, c.isDurable(o), false, false, false, c.queueArguments(o, created.Replicas))
-		return err
-	})
-	var refused *amqp.Error
-	if errors.As(err, &refused) {
-		switch refused.Code {
-		case amqp.PreconditionFailed, amqp.ResourceLocked: // the latter is another client's own
-			return another
-		case amqp.AccessRefused:
-			c.mayNotAsk.Store(true)
-			return unknown
-		}
-	}
-	return same // or not there, or not to be reached
-}
-
-// refuseQueue finds options that a queue of its kind would pass over.
+// refuseQueue refuses options that a queue of its kind would ignore.
 func (c *conn) refuseQueue(o driver.Values) error {
 	quorum := o.String("queueType") == amqp.QueueTypeQuorum
 	switch {
-	case c.mode == stream: // whose options say nothing of either
+	case c.mode == stream: // it has neither option
 	case quorum && !o.Bool("durable"):
-		return &driver.OptionError{Name: "durable", Err: errors.New("a quorum queue is always durable: false is for queueType=classic")}
+		return refusal("durable", "a quorum queue is always durable: false is for queueType=classic")
 	case !quorum && o.String("leaderLocator") == "balanced":
-		return &driver.OptionError{Name: "leaderLocator", Err: errors.New("a classic queue has no leader to place: balanced is for queueType=quorum")}
+		return refusal("leaderLocator", "a classic queue has no leader: balanced is for queueType=quorum")
 	}
 	set := c.queueArguments(o, 1)
 	for name, value := range o.Map("queueArguments") {
 		if set[name] != value {
-			return &driver.OptionError{Name: "queueArguments", Err: fmt.Errorf("%q: another option of this driver sets it, to %v", name, set[name])}
+			return refusal("queueArguments", fmt.Sprintf("%q: another option sets it to %v", name, set[name]))
 		}
 	}
 	return nil
@@ -186,7 +156,8 @@ func (c *conn) isDurable(o driver.Values) bool {
 	return c.mode == stream || o.String("queueType") == "quorum" || o.Bool("durable")
 }
 
-// queueArguments are the optional arguments of queue.declare. What is not set is left to the broker and its policies.
+// queueArguments returns the optional arguments of queue.declare. The broker and its policies
+// decide the others.
 func (c *conn) queueArguments(o driver.Values, replicas int) amqp.Table {
 	kind := o.String("queueType")
 	if c.mode == stream {
@@ -199,26 +170,24 @@ func (c *conn) queueArguments(o driver.Values, replicas int) amqp.Table {
 	case amqp.QueueTypeStream:
 		args["x-initial-cluster-size"] = int64(replicas)
 	}
-	for option, name := range map[string]string{
-		"maxLength": amqp.QueueMaxLenArg, "maxLengthBytes": amqp.QueueMaxLenBytesArg, "deliveryLimit": "x-delivery-limit",
-		"maxPriority": "x-max-priority", "segmentBytes": "x-stream-max-segment-size-bytes",
-	} {
-		if n := o.Int(option); n > 0 {
-			args[name] = n
-		}
-	}
-	for option, name := range map[string]string{"messageTTL": amqp.QueueMessageTTLArg, "expires": amqp.QueueTTLArg} {
-		if d := o.Duration(option); d > 0 {
-			args[name] = d.Milliseconds()
+	for option, name := range argumentOf {
+		switch v := o[option].(type) {
+		case int64:
+			if v > 0 {
+				args[name] = v
+			}
+		case time.Duration:
+			if v > 0 {
+				args[name] = v.Milliseconds()
+			}
+		case string:
+			if v != "" {
+				args[name] = v
+			}
 		}
 	}
 	if age := o.Duration("maxAge"); age > 0 {
 		args[amqp.StreamMaxAgeArg] = fmt.Sprintf("%ds", int64(age.Seconds()))
-	}
-	for option, name := range map[string]string{"deadLetterExchange": "x-dead-letter-exchange", "deadLetterRoutingKey": "x-dead-letter-routing-key"} {
-		if s := o.String(option); s != "" {
-			args[name] = s
-		}
 	}
 	if dead := o.String("deadLetterQueue"); dead != "" && o.String("deadLetterExchange") == "" {
 		args["x-dead-letter-exchange"], args["x-dead-letter-routing-key"] = "", dead
@@ -232,9 +201,6 @@ func (c *conn) queueArguments(o driver.Values, replicas int) amqp.Table {
 	if o.Bool("singleActiveConsumer") {
 		args[amqp.SingleActiveConsumerArg] = true
 	}
-	if o.Bool("lazy") {
-		args["x-queue-mode"] = "lazy"
-	}
 	for name, value := range o.Map("queueArguments") {
 		if _, set := args[name]; !set {
 			args[name] = value
@@ -243,24 +209,34 @@ func (c *conn) queueArguments(o driver.Values, replicas int) amqp.Table {
 	return args
 }
 
-// bind gives the queue that a consumer consumes from, which in pubsub mode it declares.
-func (r *consumer) bind(ch *amqp.Channel) (string, error) {
+// argumentOf has the arguments of queue.declare by the names of options.
+var argumentOf = map[string]string{
+	"maxLength": amqp.QueueMaxLenArg, "maxLengthBytes": amqp.QueueMaxLenBytesArg,
+	"deliveryLimit": "x-delivery-limit", "maxPriority": "x-max-priority",
+	"segmentBytes": "x-stream-max-segment-size-bytes",
+	"messageTTL":   amqp.QueueMessageTTLArg, "expires": amqp.QueueTTLArg,
+	"deadLetterExchange": "x-dead-letter-exchange", "deadLetterRoutingKey": "x-dead-letter-routing-key",
+}
+
+// bind returns the queue that a consumer consumes from. In pubsub mode it declares and binds it.
+func (r *consumer) bind(ch *amqp.Channel) (name string, err error) {
 	if r.conn.mode != pubsub {
 		return r.topic, nil
 	}
 	if r.group != "" {
-		name := groupQueue(r.topic, r.group)
-		if err := r.conn.declareQueue(ch, name, r.options, 1); err != nil {
-			return "", err
-		}
+		name = groupQueue(r.topic, r.group)
+		err = r.conn.declareQueue(ch, name, r.options, 1)
 		r.conn.remember(r.topic, name)
-		return name, ch.QueueBind(name, r.options.String("bindingKey"), r.topic, false, r.options.Map("bindingArguments"))
+	} else {
+		var own amqp.Queue
+		own, err = ch.QueueDeclare("", false, true, true, false, nil) // deleted with the consumer
+		name = own.Name
 	}
-	own, err := ch.QueueDeclare("", false, true, true, false, nil) // goes when the consumer does
 	if err != nil {
 		return "", err
 	}
-	return own.Name, ch.QueueBind(own.Name, r.options.String("bindingKey"), r.topic, false, r.options.Map("bindingArguments"))
+	key, arguments := r.options.String("bindingKey"), r.options.Map("bindingArguments")
+	return name, ch.QueueBind(name, key, r.topic, false, arguments)
 }
 
 // groupQueue names the queue of a group of a pubsub topic.

@@ -2,7 +2,7 @@ package amqp
 
 import "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 
-// The optional verbs of the three drivers. A signature that is not quite right would be a verb that is not there.
+// The optional interfaces of the drivers: a method with a wrong signature must not compile.
 var (
 	_ driver.Admin      = &conn{}
 	_ driver.Prover     = &conn{}

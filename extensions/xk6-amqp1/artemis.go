@@ -7,165 +7,234 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	amqp "github.com/Azure/go-amqp"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/redial"
 )
 
-// artemis is Artemis's management: messages to an address of its own, which name a resource (broker, queue.NAME, address.NAME) and what of it.
-type artemis struct {
-	mode mode
-	*desk
+// AMQP 1.0 cannot manage topics. At Artemis requests are messages to a management address, with the
+// name of a resource (broker, queue.NAME, address.NAME) and of an operation or attribute.
+
+func (c *conn) artemis() bool {
+	on, ok := c.link.Last()
+	return ok && strings.Contains(strings.ToLower(on.product), "artemis")
 }
 
-func newArtemis(c *conn) *artemis {
-	return &artemis{c.mode, newDesk(c, func(ctx context.Context, p *pair) (err error) {
-		if p.receiver, err = p.session.NewReceiver(ctx, "", &amqp.ReceiverOptions{DynamicAddress: true}); err != nil {
-			return err
-		}
-		p.sender, err = p.session.NewSender(ctx, "activemq.management", nil)
-		return err
-	})}
+// unmanaged returns the error of a verb at another broker than Artemis.
+func (c *conn) unmanaged(verb string) error {
+	return fmt.Errorf("%s: AMQP 1.0 has no management, and this is not Artemis: %w", verb, errors.ErrUnsupported)
 }
 
-// createTopic makes an address, and where it is a queue the queue of its name. What is there already must be of the same sort.
-func (a *artemis) createTopic(ctx context.Context, spec driver.TopicSpec) error {
-	if a.mode == pubsub {
-		return a.createAddress(ctx, spec.Name)
+// differs returns the error of a topic that exists with other settings.
+func differs(name, setting string, is, asked any) error {
+	return &kindError{
+		driver.Rejected,
+		fmt.Errorf("topic %q exists with other settings: %s is %v, not %v", name, setting, is, asked),
 	}
-	if err := a.routed(ctx, spec.Name, "ANYCAST"); err != nil && classify(err) != driver.NotFound {
+}
+
+// CreateTopic creates an address and, if it is a queue, the queue of its name. It does nothing at
+// other brokers than Artemis.
+func (c *conn) CreateTopic(ctx context.Context, spec driver.TopicSpec) error {
+	if !c.artemis() {
+		return nil
+	}
+	if c.mode == pubsub {
+		return c.createAddress(ctx, spec.Name)
+	}
+	if err := c.routed(ctx, spec.Name, "ANYCAST"); err != nil && classify(err) != driver.NotFound {
 		return err
 	}
 	durable := spec.Options.Bool("durable")
-	config, err := json.Marshal(map[string]any{"name": spec.Name, "address": spec.Name, "routing-type": "ANYCAST", "durable": durable, "auto-create-address": true})
+	config, err := json.Marshal(map[string]any{
+		"name":                spec.Name,
+		"address":             spec.Name,
+		"routing-type":        "ANYCAST",
+		"durable":             durable,
+		"auto-create-address": true,
+	})
 	if err != nil {
 		return err
 	}
-	if err := a.invoke(ctx, "broker", "createQueue", string(config), true); err != nil {
+	if err := c.invoke(ctx, "broker", "createQueue", string(config), true); err != nil {
 		return err
 	}
-	is, err := a.durable(ctx, spec.Name)
+	is, err := c.durable(ctx, spec.Name)
 	if err == nil && is != durable {
 		return differs(spec.Name, "durable", is, durable)
 	}
 	return err
 }
 
-// durable reports whether a queue outlives a restart.
-func (a *artemis) durable(ctx context.Context, name string) (is bool, err error) {
-	err = a.attribute(ctx, "queue."+name, "durable", &is)
+// durable reports whether a queue survives a restart.
+func (c *conn) durable(ctx context.Context, name string) (is bool, err error) {
+	err = c.attribute(ctx, "queue."+name, "durable", &is)
 	return is, err
 }
 
-// createAddress makes an address that every subscription gets all of.
-func (a *artemis) createAddress(ctx context.Context, name string) error {
-	err := a.invoke(ctx, "broker", "createAddress", name, "MULTICAST")
+// createAddress creates an address that copies to every subscription.
+func (c *conn) createAddress(ctx context.Context, name string) error {
+	err := c.invoke(ctx, "broker", "createAddress", name, "MULTICAST")
 	if err == nil || classify(err) != driver.Rejected {
 		return err
 	}
-	is := a.routed(ctx, name, "MULTICAST")
-	if is != nil && classify(is) == driver.NotFound {
-		return err // it was not refused for being there
+	existing := c.routed(ctx, name, "MULTICAST")
+	if existing != nil && classify(existing) == driver.NotFound {
+		return err // another reason
 	}
-	return is
+	return existing
 }
 
-// routed fails where there is no address of the name, or it is of another sort.
-func (a *artemis) routed(ctx context.Context, name, sort string) error {
-	var sorts []string
-	err := a.attribute(ctx, "address."+name, "routingTypes", &sorts)
-	if err == nil && !slices.Contains(sorts, sort) {
-		return differs(name, "routing type", sorts, sort)
+// routed fails if there is no address of the name, or if it has another routing type.
+func (c *conn) routed(ctx context.Context, name, kind string) error {
+	var kinds []string
+	err := c.attribute(ctx, "address."+name, "routingTypes", &kinds)
+	if err == nil && !slices.Contains(kinds, kind) {
+		return differs(name, "routing type", kinds, kind)
 	}
 	return err
 }
 
-// deleteTopic deletes an address and all its queues, whoever consumes from them.
-func (a *artemis) deleteTopic(ctx context.Context, topic string) error {
-	return overStumbles(ctx, func() error { return a.invoke(ctx, "broker", "deleteAddress", topic, true) })
+// DeleteTopic deletes an address and its queues, with their consumers.
+func (c *conn) DeleteTopic(ctx context.Context, topic string) error {
+	if !c.artemis() {
+		return c.unmanaged("delete")
+	}
+	return retryNull(ctx, func() error { return c.invoke(ctx, "broker", "deleteAddress", topic, true) })
 }
 
-// overStumbles does something again where Artemis stumbled: it disconnects the consumers of what it deletes, and one whose own connection is just breaking
-// is a null pointer to it. What is gone by then had been done all the same.
-func overStumbles(ctx context.Context, do func() error) error {
+// retryNull repeats a deletion after a null pointer in Artemis, which it reports if a consumer's
+// connection breaks at that moment. The first attempt may have deleted the address.
+func retryNull(ctx context.Context, do func() error) error {
 	const most = 5
 	for try := 1; ; try++ {
 		err := do()
-		var of *kindError
 		switch {
-		case err == nil:
+		case err == nil, try > 1 && classify(err) == driver.NotFound:
 			return nil
-		case try > 1 && errors.As(err, &of) && of.kind == driver.NotFound:
-			return nil
-		case try == most || !strings.Contains(err.Error(), "Cannot invoke"):
-			return err
-		}
-		select {
-		case <-time.After(stumblePause):
-		case <-ctx.Done():
+		case try == most || !strings.Contains(err.Error(), "Cannot invoke") || !redial.Sleep(ctx, 2):
 			return err
 		}
 	}
 }
 
-const stumblePause = 50 * time.Millisecond
-
-// purgeTopic empties the queues of an address, of what is not with a consumer.
-func (a *artemis) purgeTopic(ctx context.Context, topic string) error {
-	return a.invoke(ctx, "address."+topic, "purge")
+// PurgeTopic purges the queues of an address. Consumers keep their messages.
+func (c *conn) PurgeTopic(ctx context.Context, topic string) error {
+	if !c.artemis() {
+		return c.unmanaged("purge")
+	}
+	return c.invoke(ctx, "address."+topic, "purge")
 }
 
-// backlog is how many messages are in a queue, those with consumers among them.
-func (a *artemis) backlog(ctx context.Context, topic, group string) (messages int64, err error) {
-	if a.mode == pubsub {
-		topic = subscription(topic, group) + ":global" // as it names what the link says is shared
+// Backlog is the number of messages in a queue, including those at consumers.
+func (c *conn) Backlog(ctx context.Context, topic, group string) (b driver.Backlog, err error) {
+	switch {
+	case !c.artemis():
+		return b, c.unmanaged("backlog")
+	case c.mode == queue && group != "":
+		return b, errGroup
+	case c.mode == pubsub && group == "":
+		return b, fmt.Errorf("a consumer without a group has a queue of its own: backlog: %w", errors.ErrUnsupported)
 	}
-	return messages, a.attribute(ctx, "queue."+topic, "messageCount", &messages)
+	if c.mode == pubsub {
+		topic = subscription(topic, group) + ":global" // Artemis's name for a shared subscription
+	}
+	return b, c.attribute(ctx, "queue."+topic, "messageCount", &b.Messages)
+}
+
+// Proof implements [driver.Prover]. AMQP does not return the number of copies, or whether they are
+// on disk. A queue that is not durable loses durable messages in a restart.
+func (c *conn) Proof(ctx context.Context, p driver.ProducerConfig, _ *driver.TopicSpec) driver.Proof {
+	accepted := func(how string) driver.Proof {
+		return driver.Proof{Confirm: driver.Accepted, How: "the broker accepted it, " + how}
+	}
+	switch {
+	case !p.Options.Bool("persistent"):
+		return accepted("and may lose it in a restart (persistent=false)")
+	case c.mode == pubsub:
+		return accepted("as a durable message")
+	case !c.artemis() || c.options.String("address") != "":
+		return accepted("as a durable message; whether the queue is durable is not known")
+	}
+	switch durable, err := c.durable(ctx, p.Topic); {
+	case err != nil:
+		return accepted("as a durable message; whether the queue is durable is not known")
+	case !durable:
+		return accepted("and loses it in a restart: the queue is not durable (durable=false)")
+	}
+	return accepted("as a durable message in a durable queue")
 }
 
 // invoke calls an operation of a resource.
-func (a *artemis) invoke(ctx context.Context, resource, operation string, args ...any) error {
-	_, err := a.request(ctx, map[string]any{"_AMQ_ResourceName": resource, "_AMQ_OperationName": operation}, append([]any{}, args...))
+func (c *conn) invoke(ctx context.Context, resource, operation string, args ...any) error {
+	_, err := c.request(ctx, map[string]any{"_AMQ_ResourceName": resource, "_AMQ_OperationName": operation}, args)
 	return err
 }
 
-// attribute reads a property of a resource into value.
-func (a *artemis) attribute(ctx context.Context, resource, name string, value any) error {
-	answer, err := a.request(ctx, map[string]any{"_AMQ_ResourceName": resource, "_AMQ_Attribute": name}, []any{})
+// attribute reads an attribute of a resource into value.
+func (c *conn) attribute(ctx context.Context, resource, name string, value any) error {
+	result, err := c.request(ctx, map[string]any{"_AMQ_ResourceName": resource, "_AMQ_Attribute": name}, nil)
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(answer, value); err != nil {
+	if err := json.Unmarshal(result, value); err != nil {
 		return fmt.Errorf("attribute %s of %s: %w", name, resource, err)
 	}
 	return nil
 }
 
-func (a *artemis) request(ctx context.Context, what map[string]any, args []any) (json.RawMessage, error) {
-	body, err := json.Marshal(args)
+// request sends a request and waits for its reply, over a session of its own.
+func (c *conn) request(ctx context.Context, properties map[string]any, args []any) (json.RawMessage, error) {
+	body, err := json.Marshal(append([]any{}, args...))
 	if err != nil {
 		return nil, err
 	}
-	reply, err := a.ask(ctx, func(p *pair) *amqp.Message {
-		to := p.receiver.Address()
-		return &amqp.Message{Properties: &amqp.MessageProperties{ReplyTo: &to, CorrelationID: p.asked}, ApplicationProperties: what, Value: string(body)}
+	request := &amqp.Message{ApplicationProperties: properties, Value: string(body)}
+	var session *amqp.Session
+	var reply *amqp.Message
+	err = c.session(ctx, func(ctx context.Context, s *amqp.Session, _ *connection) (err error) {
+		session = s
+		reply, err = exchange(ctx, s, request)
+		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the broker's management: %w", err)
 	}
-	return artemisResult(reply)
+	_ = session.Close(ctx)
+	return resultOf(reply)
 }
 
-// artemisResult reads a reply: an array of one element, or why there is none.
-func artemisResult(reply *amqp.Message) (json.RawMessage, error) {
+func exchange(ctx context.Context, s *amqp.Session, request *amqp.Message) (*amqp.Message, error) {
+	receiver, err := s.NewReceiver(ctx, "", &amqp.ReceiverOptions{DynamicAddress: true})
+	if err != nil {
+		return nil, err
+	}
+	sender, err := s.NewSender(ctx, "activemq.management", nil)
+	if err != nil {
+		return nil, err
+	}
+	to := receiver.Address()
+	request.Properties = &amqp.MessageProperties{ReplyTo: &to}
+	if err := sender.Send(ctx, request, nil); err != nil {
+		return nil, err
+	}
+	reply, err := receiver.Receive(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	return reply, receiver.AcceptMessage(ctx, reply)
+}
+
+// resultOf returns the result in a reply: an array of one element, or nothing.
+func resultOf(reply *amqp.Message) (json.RawMessage, error) {
 	text := string(bodyOf(reply))
 	if done, _ := reply.ApplicationProperties["_AMQ_OperationSucceeded"].(bool); !done {
-		return nil, artemisError(text)
+		return nil, managementError(text)
 	}
 	if text == "" || text == "null" {
-		return nil, nil // of an operation that gives nothing
+		return nil, nil // the operation has no result
 	}
 	var all []json.RawMessage
 	if err := json.Unmarshal([]byte(text), &all); err != nil || len(all) != 1 {
@@ -174,19 +243,20 @@ func artemisResult(reply *amqp.Message) (json.RawMessage, error) {
 	return all[0], nil
 }
 
-// artemisError is what the management says why it did not do something. Its codes are those of Artemis's messages.
-func artemisError(text string) error {
+// managementError returns the error of a refused request, by the codes of Artemis's messages.
+func managementError(text string) error {
 	var parts []string
 	if json.Unmarshal([]byte(text), &parts) == nil {
 		text = strings.Join(parts, ": ")
 	}
 	kind := driver.Rejected
-	switch {
-	case strings.Contains(text, "AMQ229017"), strings.Contains(text, "AMQ229203"), strings.Contains(strings.ToLower(text), "cannot find resource"),
-		strings.Contains(text, "Problem while retrieving attribute"): // as it says of a resource that is not there
-		kind = driver.NotFound
-	case strings.Contains(text, notPermitted):
-		kind = driver.Denied
+	for part, k := range map[string]driver.Kind{
+		"AMQ229017": driver.NotFound, "AMQ229203": driver.NotFound, "annot find resource": driver.NotFound,
+		"Problem while retrieving attribute": driver.NotFound, notPermitted: driver.Denied,
+	} {
+		if strings.Contains(text, part) {
+			kind = k
+		}
 	}
 	return &kindError{kind, errors.New("the broker's management: " + text)}
 }

@@ -1,7 +1,9 @@
 package amqp1
 
 import (
+	"cmp"
 	"context"
+	"net/url"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -12,15 +14,13 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/redial"
 )
 
-// conn is one AMQP connection, which is dialed again when it is needed after it broke. Each producer and consumer has a session of its own on it.
+// conn is one AMQP connection, which is dialed again if it is needed after it broke. Each producer
+// and consumer has a session of its own on it.
 type conn struct {
-	mode       mode
-	hosts      []string
-	vhost      string // of RabbitMQ
-	options    driver.Values
-	timeout    time.Duration
-	link       *redial.Link[*connection]
-	management management // nil where the broker has none
+	mode    mode
+	options driver.Values
+	timeout time.Duration
+	link    *redial.Link[*connection]
 }
 
 func open(ctx context.Context, t driver.Target, m mode) (driver.Conn, error) {
@@ -29,30 +29,44 @@ func open(ctx context.Context, t driver.Target, m mode) (driver.Conn, error) {
 		return nil, err
 	}
 	c := &conn{
-		mode: m, hosts: d.hosts, vhost: d.config.HostName, options: t.Options, timeout: t.Options.Duration("timeout"),
+		mode: m, options: t.Options, timeout: t.Options.Duration("timeout"),
 		link: redial.New(d.dial, (*connection).broken),
 	}
-	// Some servers refuse nobody before there is a session. This one is of no other use, and ends with the connection.
-	err = c.session(ctx, func(_ context.Context, _ *amqp.Session, on *connection) error {
-		return on.speaks(t.Options.String("address"))
-	})
+	// Some servers refuse a login only with the first session.
+	err = c.session(ctx, func(context.Context, *amqp.Session, *connection) error { return nil })
 	if err != nil {
 		_ = c.Close(ctx)
 		return nil, err
 	}
-	c.management = c.manage()
 	return c, nil
 }
 
-// session opens a session, and what is to be opened on it, within the timeout. What cannot be had is closed again.
-func (c *conn) session(ctx context.Context, open func(ctx context.Context, s *amqp.Session, on *connection) error) error {
+// address returns a topic's address. RabbitMQ has a form for each mode, other brokers have names.
+func (c *conn) address(on *connection, topic string) string {
+	template := c.options.String("address")
+	switch {
+	case template != "":
+		return strings.ReplaceAll(template, "{topic}", topic)
+	case !on.rabbitmq():
+		return topic
+	case c.mode == pubsub:
+		return "/exchanges/" + url.PathEscape(topic)
+	default:
+		return "/queues/" + url.PathEscape(topic)
+	}
+}
+
+// session opens a session and calls open, within the timeout. It closes the session if open fails.
+func (c *conn) session(
+	ctx context.Context, open func(ctx context.Context, s *amqp.Session, on *connection) error,
+) error {
 	on, err := c.link.Get(ctx)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	s, err := on.begin(ctx)
+	s, err := on.NewSession(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -63,16 +77,16 @@ func (c *conn) session(ctx context.Context, open func(ctx context.Context, s *am
 	return nil
 }
 
-// Info tells what the connection is to.
+// Info implements [driver.Informer].
 func (c *conn) Info() driver.Info {
 	info := driver.Info{Client: "go-amqp" + clientVersion()}
 	if on, ok := c.link.Last(); ok {
-		info.Server = on.String()
+		info.Server = strings.TrimSpace(cmp.Or(on.product, "AMQP 1.0") + " " + on.version)
 	}
 	return info
 }
 
-// clientVersion is that of the library in this program, after a space; empty where the program does not know.
+// clientVersion is the version of the library in this program, after a space; empty if not known.
 func clientVersion() string {
 	build, _ := debug.ReadBuildInfo()
 	if build == nil {
@@ -92,7 +106,7 @@ func (c *conn) As(target any) bool {
 	return ok && driver.As(target, on.Conn)
 }
 
-// Close says goodbye.
+// Close closes the connection.
 func (c *conn) Close(ctx context.Context) error {
 	return c.link.Close(func(on *connection) error {
 		on.close(ctx)

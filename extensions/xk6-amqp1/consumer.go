@@ -1,9 +1,14 @@
 package amqp1
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -14,41 +19,31 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/redial"
 )
 
-// consumer has a link, and opens another one when that is lost.
+var errGroup = fmt.Errorf("all consumers of a queue share it: group: %w", errors.ErrUnsupported)
+
+// consumer has a link, and opens another one after it is lost.
 type consumer struct {
-	conn     *conn
-	topic    string
-	group    string
-	prefetch int
-	confirm  bool // settlements are confirmed
-	requeue  string
-	selector string
-	source   string // the option groupAddress
-	in       *inbox.Inbox[*delivery]
-	replies  *redial.Link[*relay]
+	conn   *conn
+	config driver.ConsumerConfig
+	in     *inbox.Inbox[*delivery]
 
 	life context.Context // ends with Close
 	stop context.CancelFunc
-	over chan struct{} // closed when no more will arrive
+	done chan struct{} // closed after the last message has arrived
 
 	mu     sync.Mutex
 	intake *intake
 	held   map[*delivery]struct{} // received and not settled
-	closed bool
-
-	closing sync.Mutex
 }
 
-// intake is a link to receive on, with its session.
+// intake is a link to receive from, with its session.
 type intake struct {
 	session  *amqp.Session
 	receiver *amqp.Receiver
-	credit   *credit
 	on       *connection
-	lost     atomic.Bool
 }
 
-// delivery is one message as it was delivered once.
+// delivery is one delivery of a message.
 type delivery struct {
 	intake  *intake
 	message *amqp.Message
@@ -56,24 +51,19 @@ type delivery struct {
 	settled atomic.Bool
 }
 
-// NewConsumer opens a link from the topic's address, or from the group's subscription, which it makes where it is not there.
+// NewConsumer opens a link from the topic's address, or from the group's subscription, which the
+// broker makes if it is absent.
 func (c *conn) NewConsumer(ctx context.Context, config driver.ConsumerConfig) (driver.Consumer, error) {
 	switch {
 	case c.mode == queue && config.Group != "":
-		return nil, fmt.Errorf("all consumers of a queue share it: group: %w", errors.ErrUnsupported)
+		return nil, errGroup
 	case c.mode == queue && config.Start != driver.StartEarliest:
 		return nil, fmt.Errorf("a queue is always read from its oldest message: start new: %w", errors.ErrUnsupported)
 	case c.mode == pubsub && config.Start != driver.StartNew:
 		return nil, fmt.Errorf("a subscription begins when it is made: start earliest: %w", errors.ErrUnsupported)
 	}
-	o := config.Options
-	r := &consumer{
-		conn: c, topic: config.Topic, group: config.Group, prefetch: config.Prefetch, confirm: config.ConfirmSettle,
-		requeue: o.String("requeue"), selector: o.String("selector"), source: o.String("groupAddress"),
-		over: make(chan struct{}), held: map[*delivery]struct{}{},
-	}
+	r := &consumer{conn: c, config: config, done: make(chan struct{}), held: map[*delivery]struct{}{}}
 	r.in = inbox.New(r.hand)
-	r.replies = newRelay(c)
 	r.life, r.stop = context.WithCancel(context.Background())
 	in, err := r.open(ctx)
 	if err != nil {
@@ -81,47 +71,77 @@ func (c *conn) NewConsumer(ctx context.Context, config driver.ConsumerConfig) (d
 		return nil, err
 	}
 	r.intake = in
-	process.join(r)
 	go r.run(in)
 	return r, nil
 }
 
-// open opens the link, and gives credit.
 func (r *consumer) open(ctx context.Context) (*intake, error) {
 	in := &intake{}
+	address, options := r.source()
 	err := r.conn.session(ctx, func(ctx context.Context, s *amqp.Session, on *connection) (err error) {
 		in.session, in.on = s, on
-		address, options, err := r.terminus(ctx, on)
-		if err != nil {
-			return err
+		in.receiver, err = s.NewReceiver(ctx, cmp.Or(address, r.conn.address(on, r.config.Topic)), options)
+		if err != nil && r.config.ConfirmSettle && strings.Contains(err.Error(), "settle") {
+			return fmt.Errorf("%s does not confirm settlements (rcv-settle-mode second): %w: %w",
+				on.product, err, errors.ErrUnsupported)
 		}
-		in.receiver, err = s.NewReceiver(ctx, address, options)
-		return r.unconfirmed(on, err)
+		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	in.credit = newCredit(r.prefetch, in.receiver.IssueCredit)
-	in.credit.settled(0)
-	return in, nil
+	return in, err
 }
 
-// run takes messages from the client library as they come, so that they are stamped then, and opens the link again when it is lost, until Close.
+// source returns the options of the link, and its address if it is not the topic's. By AMQP's
+// bindings of JMS they ask for a durable shared subscription of a group, or for the consumer's own.
+func (r *consumer) source() (address string, o *amqp.ReceiverOptions) {
+	topic, group := r.config.Topic, r.config.Group
+	o = &amqp.ReceiverOptions{
+		Credit:         int32(min(r.config.Prefetch, 1<<30)), //gosec:disable G115 -- limited
+		SettlementMode: amqp.ReceiverSettleModeFirst.Ptr(),
+	}
+	if r.config.ConfirmSettle {
+		o.SettlementMode = amqp.ReceiverSettleModeSecond.Ptr()
+	}
+	if selector := r.config.Options.String("selector"); selector != "" {
+		o.Filters = []amqp.LinkFilter{amqp.NewSelectorFilter(selector)}
+	}
+	if template := r.config.Options.String("groupAddress"); group != "" && template != "" {
+		return strings.NewReplacer("{topic}", topic, "{group}", group).Replace(template), o
+	}
+	o.SourceCapabilities = []string{r.conn.mode.capability()}
+	if group != "" {
+		o.SourceCapabilities = append(o.SourceCapabilities, "shared", "global")
+		o.SourceDurability, o.SourceExpiryPolicy = amqp.DurabilityUnsettledState, amqp.ExpiryPolicyNever
+		o.Name = subscription(topic, group) + "|" + rand.Text() // brokers ignore the part behind the bar
+	}
+	return "", o
+}
+
+// subscription names a group. Brokers identify subscriptions by name alone.
+func subscription(topic, group string) string { return topic + "." + group }
+
+// run stamps messages as they arrive, and opens the link again after it is lost, until Close.
 func (r *consumer) run(in *intake) {
-	defer close(r.over)
-	for in != nil {
+	defer close(r.done)
+	for ok := true; ok; {
 		err := r.take(in)
 		if r.life.Err() != nil {
 			return
 		}
-		in.lost.Store(true)
-		r.fail(err)
+		r.in.Clear() // the broker delivers them again, and the held ones
+		r.mu.Lock()
+		clear(r.held)
+		r.mu.Unlock()
+		r.in.Fail(err)
 		r.abandon(in)
-		in = r.reopen()
+		if in, ok = redial.Until(r.life, r.open, r.in.Fail); ok {
+			r.mu.Lock()
+			r.intake = in
+			r.mu.Unlock()
+		}
 	}
 }
 
-// take takes messages until there are no more, and tells why.
+// take takes messages until there are no more, and returns the reason.
 func (r *consumer) take(in *intake) error {
 	var some []*delivery
 	for {
@@ -132,85 +152,72 @@ func (r *consumer) take(in *intake) error {
 		for ; m != nil; m = in.receiver.Prefetched() {
 			some = append(some, &delivery{intake: in, message: m, at: driver.Now()})
 		}
-		in.credit.arrived(len(some))
 		r.in.Put(some...)
 		clear(some)
 		some = some[:0]
 	}
 }
 
-// fail drops what cannot be settled any more and will be delivered again.
-func (r *consumer) fail(err error) {
-	r.in.Clear()
-	r.mu.Lock()
-	clear(r.held)
-	r.mu.Unlock()
-	r.in.Fail(err)
-}
-
-// abandon ends the session of a link that is gone, where that is all that is.
+// abandon ends the session of a lost link.
 func (r *consumer) abandon(in *intake) {
 	ctx, cancel := context.WithTimeout(r.life, r.conn.timeout)
 	defer cancel()
 	_ = in.session.Close(ctx)
 }
 
-// reopen opens a link, as often as it takes; each new reason for its failing is one error of Receive. It gives nil after Close.
-func (r *consumer) reopen() *intake {
-	in, ok := redial.Until(r.life, r.open, r.in.Fail)
-	if !ok {
-		return nil
-	}
+func (r *consumer) hand(b driver.Batch, deliveries []*delivery) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.intake = in // Close, which comes after that, or has ended life, ends its session
-	return in
-}
-
-// hand gives out what has come, and notes it as held.
-func (r *consumer) hand(b driver.Batch, came []*delivery) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i, d := range came {
-		if !d.intake.lost.Load() {
-			r.held[d] = struct{}{}
-		}
-		b[i] = d.received(r.topic)
-		d.intake.credit.received(1)
+	for i, d := range deliveries {
+		r.held[d] = struct{}{}
+		b[i] = d.received(r.config.Topic)
 	}
 }
 
-// Receive takes what has come.
+// Receive implements [driver.Consumer].
 func (r *consumer) Receive(ctx context.Context, b driver.Batch) (int, error) {
 	return r.in.Receive(ctx, b)
 }
 
-// Close gives back what is not settled, and ends the session. The link is not closed by itself, as that would delete the subscription.
+// Close gives the held messages back as failed deliveries, and ends the session, so that the broker
+// delivers the queued ones again. Closing the link would delete the subscription.
 func (r *consumer) Close(ctx context.Context) error {
-	r.in.Close()
+	first := r.in.Close()
 	r.stop()
-	r.closing.Lock()
-	defer r.closing.Unlock()
-	if r.closed {
-		return nil
-	}
-	r.closed = true
-	defer process.leave(r)
-	_ = r.replies.Close(func(y *relay) error { return y.session.Close(ctx) })
 	select {
-	case <-r.over:
+	case <-r.done:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	in := r.current()
-	if !in.lost.Load() {
-		r.giveBack(ctx, in)
+	if first {
+		r.giveBack(ctx)
+		_ = r.current().session.Close(ctx)
 	}
-	_ = in.session.Close(ctx)
 	return nil
 }
 
-// current is the link that is there, or was there last.
+// giveBack waits until ctx ends: the client library waits longer for a network that takes nothing.
+func (r *consumer) giveBack(ctx context.Context) {
+	r.mu.Lock()
+	held := slices.SortedFunc(maps.Keys(r.held), func(a, b *delivery) int { return cmp.Compare(a.at, b.at) })
+	clear(r.held)
+	r.mu.Unlock()
+	back := make(chan struct{})
+	go func() {
+		defer close(back)
+		for _, d := range held {
+			if !d.settled.Swap(true) && modify(ctx, d) != nil {
+				return
+			}
+		}
+	}()
+	select {
+	case <-back:
+	case <-ctx.Done():
+	}
+}
+
+// current returns the last link.
 func (r *consumer) current() *intake {
 	r.mu.Lock()
 	defer r.mu.Unlock()

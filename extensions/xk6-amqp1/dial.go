@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"errors"
 	"net"
 	"strings"
 	"time"
@@ -14,7 +13,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// dialer opens connections to any one of the servers that a target names.
+// dialer opens connections to one of the servers of a target.
 type dialer struct {
 	open   driver.Dial
 	hosts  []string
@@ -29,10 +28,13 @@ func newDialer(t driver.Target) (*dialer, error) {
 		return nil, err
 	}
 	port := "5672"
-	if secure, _ := t.TLS(); secure != nil { // its error was Dialer's
+	if secure, _ := t.TLS(); secure != nil { // Dialer has checked it
 		port = "5671"
 	}
-	d := &dialer{open: open, hosts: t.Addresses(port), within: t.Options.Duration("connectTimeout"), name: cmp.Or(t.ClientName, "xk6-broker")}
+	d := &dialer{
+		open: open, hosts: t.Addresses(port), within: t.Options.Duration("connectTimeout"),
+		name: cmp.Or(t.ClientName, "xk6-broker"),
+	}
 	d.config = amqp.ConnOptions{
 		SASLType:     authentication(t),
 		IdleTimeout:  t.Options.Duration("idleTimeout"),
@@ -40,7 +42,7 @@ func newDialer(t driver.Target) (*dialer, error) {
 		Properties:   map[string]any{"product": "xk6-broker"},
 	}
 	if vhost := strings.Trim(t.URL.Path, "/"); vhost != "" {
-		d.config.HostName = "vhost:" + vhost // as RabbitMQ has it
+		d.config.HostName = "vhost:" + vhost // RabbitMQ's form
 	}
 	return d, nil
 }
@@ -57,12 +59,14 @@ func authentication(t driver.Target) amqp.SASLType {
 	}
 }
 
-// connection is one AMQP connection.
+// connection is one AMQP connection, with the server's own name and version.
 type connection struct {
 	*amqp.Conn
-	stream net.Conn
-	product
+	stream           net.Conn
+	product, version string
 }
+
+func (c *connection) rabbitmq() bool { return c.product == "RabbitMQ" }
 
 func (c *connection) broken() bool {
 	select {
@@ -73,20 +77,7 @@ func (c *connection) broken() bool {
 	}
 }
 
-// begin opens a session. RabbitMQ 4.0 now and then passes over one on the channel of another whose end it has just answered: so it is asked for again,
-// which is on another channel.
-func (c *connection) begin(ctx context.Context) (*amqp.Session, error) {
-	for {
-		attempt, cancel := context.WithTimeout(ctx, time.Second)
-		s, err := c.NewSession(attempt, nil)
-		cancel()
-		if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
-			return s, err
-		}
-	}
-}
-
-// close says goodbye, for no longer than ctx lives. What it says of a connection that broke is of no use.
+// close closes the connection, or its socket if ctx ends before.
 func (c *connection) close(ctx context.Context) {
 	defer context.AfterFunc(ctx, func() { _ = c.stream.Close() })()
 	_ = c.Close()
@@ -125,5 +116,8 @@ func (d *dialer) dialHost(ctx context.Context, host string) (*connection, error)
 		_ = stream.Close()
 		return nil, refused(err)
 	}
-	return &connection{Conn: c, stream: stream, product: productOf(c.Properties())}, nil
+	connected := &connection{Conn: c, stream: stream}
+	connected.product, _ = c.Properties()["product"].(string)
+	connected.version, _ = c.Properties()["version"].(string)
+	return connected, nil
 }

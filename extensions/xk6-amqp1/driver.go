@@ -21,12 +21,12 @@ func init() {
 		Key:             true,
 		Headers:         true,
 		Attempts:        true,
-		Requests:        true,
 	}
 	driver.Register(driver.Driver{
-		Name:     "amqp1",
-		Schemes:  []string{"amqp1", "amqp1+tls"},
-		Doc:      "Queues over AMQP 1.0, of Artemis, RabbitMQ 4, Qpid, Azure Service Bus and others: a topic is a queue (anycast), which is one shared flow.",
+		Name:    "amqp1",
+		Schemes: []string{"amqp1", "amqp1+tls"},
+		Doc: "Queues over AMQP 1.0, of Artemis, RabbitMQ 4, Qpid, Azure Service Bus and others: a topic is a queue " +
+			"(anycast), which is one shared flow.",
 		Protocol: protocol,
 		Features: queues,
 		Options:  slices.Concat(connectOptions(), messageOptions(), consumeOptions(), topicOptions()),
@@ -49,7 +49,7 @@ func init() {
 	})
 }
 
-// mode tells the drivers of this package apart.
+// mode is one of the drivers of this package.
 type mode uint8
 
 const (
@@ -57,7 +57,7 @@ const (
 	pubsub             // a message goes to every subscription
 )
 
-// capability is how AMQP's bindings of JMS ask for a mode: brokers whose addresses may be either go by it, others pass over it.
+// capability is the name of a mode in AMQP's bindings of JMS. Some brokers ignore it.
 func (m mode) capability() string {
 	if m == pubsub {
 		return "topic"
@@ -66,3 +66,14 @@ func (m mode) capability() string {
 }
 
 func (m mode) open(ctx context.Context, t driver.Target) (driver.Conn, error) { return open(ctx, t, m) }
+
+// The optional interfaces of the drivers: a method with a wrong signature must not compile.
+var (
+	_ driver.Admin      = &conn{}
+	_ driver.Backlogger = &conn{}
+	_ driver.Informer   = &conn{}
+	_ driver.Prover     = &conn{}
+	_ driver.Unwrapper  = &conn{}
+	_ driver.Unwrapper  = &producer{}
+	_ driver.Unwrapper  = &consumer{}
+)

@@ -10,7 +10,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// kindError is an error of the client library that has no type, or of this package, with its kind.
+// kindError gives an error without a type its kind.
 type kindError struct {
 	kind driver.Kind
 	err  error
@@ -19,25 +19,24 @@ type kindError struct {
 func (e *kindError) Error() string { return e.err.Error() }
 func (e *kindError) Unwrap() error { return e.err }
 
-// refused tells what the client library makes plain text of when it connects.
+// refused returns the kind of the client library's untyped errors of connecting.
 func refused(err error) error {
 	switch text := err.Error(); {
 	case strings.Contains(text, "auth failed with code"), strings.Contains(text, "no supported auth mechanism"):
 		return &kindError{driver.Denied, err}
 	case strings.Contains(text, "unexpected protocol version 0.9.1"):
-		return &driver.ProtocolError{Protocol: protocol.Name, Err: fmt.Errorf("it speaks AMQP 0-9-1, for which the scheme is rabbitmq: %w", err)}
+		err = fmt.Errorf("it speaks AMQP 0-9-1, for which the scheme is rabbitmq: %w", err)
+		return &driver.ProtocolError{Protocol: protocol.Name, Err: err}
 	case strings.Contains(text, "unexpected protocol"), strings.Contains(text, "invalid protoHeader"):
 		return &driver.ProtocolError{Protocol: protocol.Name, Err: err}
 	}
 	return err
 }
 
-// errLost is what a settlement gives of a message whose link is gone.
-var errLost = &kindError{driver.Disconnected, errors.New("the link that the message came on is gone: the broker delivers it again, unless the queue is gone too")}
-
 var errSettled = &kindError{driver.Rejected, errors.New("the message is settled already")}
 
-// outcome is the error in what the broker has made of a message. That an exchange has no queue for it is none.
+// outcome returns the error of the broker's answer for a message. It is no error if an exchange has
+// no queue for it.
 func outcome(state amqp.DeliveryState, exchange bool) error {
 	switch state := state.(type) {
 	case *amqp.StateAccepted:
@@ -46,7 +45,7 @@ func outcome(state amqp.DeliveryState, exchange bool) error {
 		if state.Error != nil {
 			return fmt.Errorf("the broker rejected the message: %w", state.Error)
 		}
-		return &kindError{driver.Rejected, errors.New("the broker rejected the message, and did not say why")}
+		return &kindError{driver.Rejected, errors.New("the broker rejected the message without a reason")}
 	case *amqp.StateReleased:
 		if exchange {
 			return nil
@@ -58,7 +57,7 @@ func outcome(state amqp.DeliveryState, exchange bool) error {
 	return &kindError{driver.Unknown, fmt.Errorf("the broker's answer for the message is no outcome: %T", state)}
 }
 
-// conditions are what a broker's error conditions mean.
+// conditions has the kinds of a broker's error conditions.
 var conditions = map[amqp.ErrCond]driver.Kind{
 	amqp.ErrCondNotFound:              driver.NotFound,
 	amqp.ErrCondResourceDeleted:       driver.NotFound,
@@ -73,19 +72,19 @@ var conditions = map[amqp.ErrCond]driver.Kind{
 	amqp.ErrCondStolen:                driver.Disconnected,
 }
 
-// notPermitted is in what Artemis says of a right that a user lacks, also where its condition is another.
-const notPermitted = "does not have permission="
-
-// noAddress is the code of Artemis's message that an address does not exist, whose condition is "failed".
-const noAddress = "AMQ119002"
+// Parts of Artemis's other messages: a user lacks a right, an address does not exist.
+const (
+	notPermitted = "does not have permission="
+	noAddress    = "AMQ119002"
+)
 
 // classify returns the kind of an error of the client library or of the server.
 func classify(err error) driver.Kind {
-	var known *kindError
+	var typed *kindError
 	var server *amqp.Error
 	switch {
-	case errors.As(err, &known):
-		return known.kind
+	case errors.As(err, &typed):
+		return typed.kind
 	case errors.As(err, &server):
 		if kind, ok := conditions[server.Condition]; ok {
 			return kind
@@ -103,7 +102,8 @@ func classify(err error) driver.Kind {
 	return driver.Unknown
 }
 
-// closedBelow reports whether a link, its session or its connection is gone.
+// closedBelow reports whether a link, its session or its connection is closed.
 func closedBelow(err error) bool {
-	return errors.As(err, new(*amqp.LinkError)) || errors.As(err, new(*amqp.SessionError)) || errors.As(err, new(*amqp.ConnError))
+	return errors.As(err, new(*amqp.LinkError)) || errors.As(err, new(*amqp.SessionError)) ||
+		errors.As(err, new(*amqp.ConnError))
 }

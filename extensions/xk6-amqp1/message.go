@@ -12,27 +12,31 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// Annotations of a message: Azure's names for its key and for when it is to be delivered, and Artemis's name for the latter.
+// Annotations of a message: Azure's names for its key and its time of delivery, and Artemis's for
+// the delay.
 const (
 	annotationKey   = "x-opt-partition-key"
 	annotationDelay = "x-opt-delivery-delay"
 	annotationTime  = "x-opt-scheduled-enqueue-time"
 )
 
-// envelope is what goes to the client library, which keeps nothing of it: one is used for all messages of a producer.
+// envelope is the client library's form of a message. A producer reuses one, because the library
+// keeps no reference.
 type envelope struct {
 	amqp.Message
 	header amqp.MessageHeader
 	data   [1][]byte
 }
 
-// fill makes the message of another one.
+// fill converts a message.
 func (e *envelope) fill(m *driver.Message, own properties) error {
 	if m.Properties != nil {
 		own = own.with(m.Properties)
 	}
 	e.header, e.data[0] = own.header(), m.Body
-	e.Message = amqp.Message{Header: &e.header, Properties: own.section(), Annotations: own.annotations(), Data: e.data[:]}
+	e.Message = amqp.Message{
+		Header: &e.header, Properties: own.section(), Annotations: own.annotations(), Data: e.data[:],
+	}
 	if len(m.Key) > 0 {
 		if e.Annotations == nil {
 			e.Annotations = amqp.Annotations{}
@@ -58,15 +62,7 @@ func (e *envelope) fill(m *driver.Message, own properties) error {
 	return nil
 }
 
-// ask makes the message a request.
-func (e *envelope) ask(a *asking) {
-	if e.Properties == nil {
-		e.Properties = &amqp.MessageProperties{}
-	}
-	e.Properties.ReplyTo, e.Properties.CorrelationID = &a.replyTo, a.id
-}
-
-// textOrBytes is a string, which every broker and every client understands, where it can be one.
+// textOrBytes returns a string, which every broker and client understands, if b is UTF-8.
 func textOrBytes(b []byte) any {
 	if utf8.Valid(b) {
 		return string(b)
@@ -74,24 +70,26 @@ func textOrBytes(b []byte) any {
 	return bytes.Clone(b)
 }
 
-// received is what a message is to the engine.
+// received converts a received message.
 func (d *delivery) received(topic string) driver.Message {
 	m := d.message
-	to := driver.Message{Body: bodyOf(m), Headers: headersOf(m.ApplicationProperties), Topic: topic, Received: d.at, Attempt: 1, Token: d}
+	to := driver.Message{
+		Body: bodyOf(m), Headers: headersOf(m.ApplicationProperties), Properties: propertiesOf(m),
+		Topic: topic, Received: d.at, Attempt: 1, Token: d,
+	}
 	if h := m.Header; h != nil {
 		to.Attempt += int32(h.DeliveryCount) //gosec:disable G115 -- a count, far below the limit
 		if h.DeliveryCount == 0 && !h.FirstAcquirer && d.intake.on.rabbitmq() {
-			to.Attempt = 2 // a classic queue knows no more than that it was delivered before
+			to.Attempt = 2 // a classic queue does not count deliveries
 		}
 	}
 	if key, ok := m.Annotations[annotationKey]; ok {
 		to.Key = scalar(key)
 	}
-	to.Properties = propertiesOf(m)
 	return to
 }
 
-// bodyOf joins the parts of a body of bytes, and takes a value for what it is as text.
+// bodyOf joins the parts of a body of bytes, or converts a value to text.
 func bodyOf(m *amqp.Message) []byte {
 	switch {
 	case len(m.Data) == 1:
@@ -104,7 +102,7 @@ func bodyOf(m *amqp.Message) []byte {
 	return nil
 }
 
-// headersOf gives the application properties by name, the order of the wire being lost in the client library.
+// headersOf returns the application properties sorted by name: the client library loses the order.
 func headersOf(from map[string]any) []driver.Header {
 	if len(from) == 0 {
 		return nil
@@ -117,7 +115,7 @@ func headersOf(from map[string]any) []driver.Header {
 	return headers
 }
 
-// scalar is a value of AMQP as bytes: text for what is neither text nor bytes.
+// scalar converts a value of AMQP to bytes.
 func scalar(value any) []byte {
 	switch v := value.(type) {
 	case []byte:

@@ -11,29 +11,36 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/redial"
 )
 
-// producer has a link, to which one goroutine gives messages, each of which the link keeps until it is on the network, and a second goroutine
-// that awaits the broker's answers.
+// producer has a goroutine that gives messages to its link, which returns after the network has
+// each, and a second one that waits for the broker's answers in their order.
 type producer struct {
 	conn     *conn
 	topic    string
 	link     *redial.Link[*outLink]
 	defaults properties
-	envelope envelope // only the goroutine that sends uses it
-	answers  answers
-	requests *requests
+	exchange bool // the topic is an exchange of RabbitMQ
+	out      *outbox.Outbox[outgoing]
+	answers  *outbox.Outbox[answer]
 
-	life context.Context // ends when Close gives up waiting
+	life context.Context // ends if Close gives up waiting
 	stop context.CancelCauseFunc
-	over chan struct{} // closed when every message is done
-	out  *outbox.Outbox[outgoing]
+	done chan struct{} // closed when every message is done
+
+	envelope envelope // used by run only
 }
 
-// outgoing is a message that was not sent yet.
+// outgoing is an unsent message.
 type outgoing struct {
 	message *driver.Message
 	done    driver.Done
 	i       int
-	asking  *asking // nil where it is no request
+}
+
+// answer is the expected answer for a message.
+type answer struct {
+	receipt amqp.SendReceipt
+	done    driver.Done
+	i       int
 }
 
 // outLink is a link to send on, with its session.
@@ -41,14 +48,14 @@ type outLink struct {
 	session *amqp.Session
 	sender  *amqp.Sender
 	on      *connection
-	lost    bool // only the goroutine that sends uses it
+	lost    bool // used by run only
 }
 
-// NewProducer opens a link to the topic's address, and fails where the broker has none.
+// NewProducer opens a link to the topic's address. It fails if the broker has no such address.
 func (c *conn) NewProducer(ctx context.Context, config driver.ProducerConfig) (driver.Producer, error) {
 	p := &producer{
-		conn: c, topic: config.Topic, defaults: properties{}.with(config.Options),
-		over: make(chan struct{}), out: outbox.New[outgoing](nil),
+		conn: c, topic: config.Topic, defaults: properties{}.with(config.Options), done: make(chan struct{}),
+		out: outbox.New[outgoing](nil), answers: outbox.New[answer](nil),
 	}
 	p.life, p.stop = context.WithCancelCause(context.Background())
 	p.link = redial.New(p.open, func(o *outLink) bool { return o.lost || o.on.broken() })
@@ -57,13 +64,9 @@ func (c *conn) NewProducer(ctx context.Context, config driver.ProducerConfig) (d
 		p.stop(driver.ErrClosed)
 		return nil, err
 	}
-	p.requests = newRequests(p)
-	p.answers = answers{exchange: c.mode == pubsub && o.on.rabbitmq(), came: make(chan struct{}, 1)}
+	p.exchange = c.mode == pubsub && o.on.rabbitmq()
 	go p.run()
-	go func() {
-		defer close(p.over)
-		p.answers.await(p.life)
-	}()
+	go p.await()
 	return p, nil
 }
 
@@ -82,7 +85,7 @@ func (p *producer) open(ctx context.Context) (*outLink, error) {
 
 // Send hands the batch to the goroutine that sends.
 func (p *producer) Send(_ context.Context, b driver.Batch, done driver.Done) {
-	if p.add(b, done, nil) {
+	if p.out.Put(len(b), func(i int) outgoing { return outgoing{&b[i], done, i} }) {
 		return
 	}
 	for i := range b {
@@ -90,20 +93,29 @@ func (p *producer) Send(_ context.Context, b driver.Batch, done driver.Done) {
 	}
 }
 
-// add puts messages into the queue, unless the producer is closed.
-func (p *producer) add(b driver.Batch, done driver.Done, asking *asking) bool {
-	return p.out.Put(len(b), func(i int) outgoing { return outgoing{&b[i], done, i, asking} })
-}
-
-// run sends until Close, and what came before it.
+// run sends messages until Close, and the ones queued before it.
 func (p *producer) run() {
-	defer p.answers.end()
+	defer p.answers.Close()
 	for all := p.out.Next(nil, math.MaxInt, 0); len(all) > 0; all = p.out.Next(all, math.MaxInt, 0) {
 		p.sendAll(all)
 	}
 }
 
-// sendAll sends messages over one link. Where there is none to be had, or it is lost, none of them is tried again.
+// await reports the broker's answers.
+func (p *producer) await() {
+	defer close(p.done)
+	for all := p.answers.Next(nil, math.MaxInt, 0); len(all) > 0; all = p.answers.Next(all, math.MaxInt, 0) {
+		for _, a := range all {
+			state, err := a.receipt.Wait(p.life)
+			if err == nil {
+				err = outcome(state, p.exchange)
+			}
+			a.done(a.i, p.explain(err))
+		}
+	}
+}
+
+// sendAll sends messages over one link. If there is none, or it is lost, all the rest fail.
 func (p *producer) sendAll(all []outgoing) {
 	o, err := p.link.Get(p.life)
 	if err == nil {
@@ -114,7 +126,7 @@ func (p *producer) sendAll(all []outgoing) {
 				break
 			}
 			if err != nil {
-				m.done(m.i, p.because(err))
+				m.done(m.i, p.explain(err))
 			}
 		}
 		if !o.lost {
@@ -122,28 +134,25 @@ func (p *producer) sendAll(all []outgoing) {
 		}
 	}
 	for _, m := range all {
-		m.done(m.i, p.because(err))
+		m.done(m.i, p.explain(err))
 	}
 }
 
-// send writes a message to the network, as soon as the broker gives credit for it, and has its answer awaited.
+// send writes a message to the network as soon as the broker gives credit.
 func (p *producer) send(o *outLink, m outgoing) error {
 	if err := p.envelope.fill(m.message, p.defaults); err != nil {
 		return err
-	}
-	if m.asking != nil {
-		p.envelope.ask(m.asking)
 	}
 	receipt, err := o.sender.SendWithReceipt(p.life, &p.envelope.Message, nil)
 	if err != nil {
 		o.lost = closedBelow(err)
 		return err
 	}
-	p.answers.add(answer{receipt, m.done, m.i})
+	p.answers.Put(1, func(int) answer { return answer{receipt, m.done, m.i} })
 	return nil
 }
 
-// abandonLost ends the session of a link that is gone, where that is all that is.
+// abandonLost ends the session of a lost link.
 func (p *producer) abandonLost(o *outLink) {
 	if !o.lost {
 		return
@@ -153,8 +162,8 @@ func (p *producer) abandonLost(o *outLink) {
 	_ = o.session.Close(ctx)
 }
 
-// because prefers the reason for which the producer gave up to the error that this led to.
-func (p *producer) because(err error) error {
+// explain returns the reason why the producer gave up instead of its consequence.
+func (p *producer) explain(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -164,17 +173,16 @@ func (p *producer) because(err error) error {
 	return err
 }
 
-// Close waits for what was sent. What remains when ctx ends fails with its error.
+// Close waits for the answers. The messages without one when ctx ends fail with its error.
 func (p *producer) Close(ctx context.Context) error {
 	p.out.Close()
 	select {
-	case <-p.over:
+	case <-p.done:
 	case <-ctx.Done():
 		p.stop(ctx.Err())
-		<-p.over
+		<-p.done
 	}
 	p.stop(driver.ErrClosed)
-	p.requests.close(ctx)
 	return p.link.Close(func(o *outLink) error {
 		_ = o.session.Close(ctx)
 		return nil

@@ -9,10 +9,10 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// usual is the priority of a message that says none.
+// usual is the default priority.
 const usual = 4
 
-// properties are those of AMQP that a message may have.
+// properties are the properties of a message in AMQP.
 type properties struct {
 	persistent                                                        bool
 	priority                                                          uint8
@@ -21,7 +21,7 @@ type properties struct {
 	headers                                                           map[string]any // typedHeaders
 }
 
-// texts are the properties that are text, by the names of their options.
+// texts returns the properties that are text, by the names of their options.
 func (p *properties) texts() map[string]*string {
 	return map[string]*string{
 		"messageId": &p.id, "correlationId": &p.correlation, "subject": &p.subject,
@@ -29,7 +29,7 @@ func (p *properties) texts() map[string]*string {
 	}
 }
 
-// with is what holds for a message: of what it does not say, what holds for all.
+// with returns the properties with those set in v replaced.
 func (p properties) with(v driver.Values) properties {
 	for name, to := range p.texts() {
 		if s, ok := v[name].(string); ok {
@@ -54,12 +54,12 @@ func (p properties) with(v driver.Values) properties {
 	return p
 }
 
-// header is the section that the broker goes by.
+// header is the section for the broker.
 func (p *properties) header() amqp.MessageHeader {
 	return amqp.MessageHeader{Durable: p.persistent, Priority: p.priority, TTL: p.ttl}
 }
 
-// annotations are those by which the broker keeps a message back. Of two that say the same each broker knows one.
+// annotations has the delay, once for Artemis and once for Azure Service Bus.
 func (p *properties) annotations() amqp.Annotations {
 	if p.delay == 0 {
 		return nil
@@ -67,12 +67,15 @@ func (p *properties) annotations() amqp.Annotations {
 	return amqp.Annotations{annotationDelay: p.delay.Milliseconds(), annotationTime: time.Now().Add(p.delay)}
 }
 
-// section is that of the application; nil where it would be empty, as of most messages.
+// section is the section for the application; nil for most messages.
 func (p *properties) section() *amqp.MessageProperties {
-	if p.id == "" && p.correlation == "" && p.subject == "" && p.contentType == "" && p.contentEncoding == "" && p.groupName == "" {
+	if p.id+p.correlation+p.subject+p.contentType+p.contentEncoding+p.groupName == "" {
 		return nil
 	}
-	s := &amqp.MessageProperties{Subject: given(p.subject), ContentType: given(p.contentType), ContentEncoding: given(p.contentEncoding), GroupID: given(p.groupName)}
+	s := &amqp.MessageProperties{
+		Subject: given(p.subject), ContentType: given(p.contentType),
+		ContentEncoding: given(p.contentEncoding), GroupID: given(p.groupName),
+	}
 	if p.id != "" {
 		s.MessageID = p.id
 	}
@@ -89,7 +92,7 @@ func given(s string) *string {
 	return &s
 }
 
-// propertiesOf are those of a message that came.
+// propertiesOf returns the properties of a received message.
 func propertiesOf(m *amqp.Message) driver.Values {
 	var v driver.Values
 	set := func(name string, value any) {
@@ -111,11 +114,13 @@ func propertiesOf(m *amqp.Message) driver.Values {
 		return v
 	}
 	for name, value := range map[string]any{"messageId": s.MessageID, "correlationId": s.CorrelationID} {
-		if value != nil && s.ReplyTo == nil { // else they tell who waits for a reply
+		if value != nil {
 			set(name, fmt.Sprint(value))
 		}
 	}
-	for name, value := range map[string]*string{"subject": s.Subject, "contentType": s.ContentType, "contentEncoding": s.ContentEncoding, "groupId": s.GroupID} {
+	for name, value := range map[string]*string{
+		"subject": s.Subject, "contentType": s.ContentType, "contentEncoding": s.ContentEncoding, "groupId": s.GroupID,
+	} {
 		if value != nil && *value != "" {
 			set(name, *value)
 		}

@@ -131,8 +131,8 @@ func TestTopicsThatDiffer(t *testing.T) {
 		err  error
 		says string
 	}{
-		"durable":   {queues.create(q, map[string]any{"durable": false}), "durable is true, and was asked to be false"},
-		"anycast":   {topics.create(q, nil), "routing type is [ANYCAST], and was asked to be MULTICAST"},
+		"durable":   {queues.create(q, map[string]any{"durable": false}), "durable is true, not false"},
+		"anycast":   {topics.create(q, nil), "routing type is [ANYCAST], not MULTICAST"},
 		"multicast": {queues.create(multicast, nil), ""},
 	} {
 		queues.kind(c.err, driver.Rejected)
@@ -150,7 +150,7 @@ func TestProofFollowsTheQueue(t *testing.T) {
 	r := newRig(t, "BROKER_URL_AMQP1")
 	for durable, want := range map[bool]string{
 		true:  "the broker accepted it, as a durable message in a durable queue",
-		false: "the broker accepted it, and forgets it when it restarts: the queue is not durable (durable=false)",
+		false: "the broker accepted it, and loses it in a restart: the queue is not durable (durable=false)",
 	} {
 		topic := r.topic()
 		r.must(r.admin().DeleteTopic(r.context(), topic))

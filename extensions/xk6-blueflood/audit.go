@@ -11,15 +11,16 @@ import (
 )
 
 const (
-	askedMetrics = 100    // how many metrics are asked for at a time, which is as many as the server's own limit
-	askedPoints  = 20_000 // about how many points
+	askedMetrics = 100    // of one request, the server's limit
+	askedPoints  = 20_000 // of one request, about
 	again        = 200 * time.Millisecond
 )
 
-var errStoreAway = errors.New("the store does not give back what is written to it now, so that what else it has is not known")
+var errStoreAway = errors.New("the store does not return a new point, so the stored points are not known")
 
-// Audit reads back what was confirmed. While Cassandra is away, and for a while after that, the query service says that there are no points: so what it says
-// counts only where what is written before and after that is given back.
+// Audit reads back the confirmed points. While Cassandra is away, and for some time after, the
+// query service returns no points, so its answers count only between two new points that it
+// returns.
 func (p *producer) Audit(ctx context.Context) (driver.Audit, error) {
 	j := p.journal
 	j.mu.Lock()
@@ -29,16 +30,16 @@ func (p *producer) Audit(ctx context.Context) (driver.Audit, error) {
 		return driver.Audit{}, nil
 	}
 	if age := time.Since(time.UnixMilli(j.first)); age > p.form.ttl {
-		return audit, &driver.OptionError{Name: "ttl", Err: fmt.Errorf("the first point is %v old, and the points were kept for %v: what has expired cannot be read back",
-			age.Truncate(time.Second), p.form.ttl)}
+		err := fmt.Errorf("the first point is %v old and expired after %v", age.Truncate(time.Second), p.form.ttl)
+		return audit, &driver.OptionError{Name: "ttl", Err: err}
 	}
-	err := p.there(ctx)
+	err := p.waitForStore(ctx)
 	var missing int64
 	if err == nil {
 		missing, err = p.missing(ctx)
 	}
 	if err == nil {
-		err = p.there(ctx)
+		err = p.waitForStore(ctx)
 	}
 	if err != nil {
 		return audit, fmt.Errorf("reading back: %w", err)
@@ -47,9 +48,9 @@ func (p *producer) Audit(ctx context.Context) (driver.Audit, error) {
 	return audit, nil
 }
 
-// there returns once the store gives back what is written to it now: a point of a metric that there is no other of, as else the server may know it and say
-// that it has stored what it has not.
-func (p *producer) there(ctx context.Context) error {
+// waitForStore returns once the store returns a new point. The point has a new metric, because the
+// server may confirm points of a metric that it has seen without storing them.
+func (p *producer) waitForStore(ctx context.Context) error {
 	last := error(nil)
 	for {
 		at := time.Now().UnixMilli()
@@ -80,7 +81,7 @@ func (p *producer) canary(ctx context.Context, name string, at int64) error {
 	return err
 }
 
-// missing counts what was confirmed and is not there.
+// missing counts the confirmed points that are not stored.
 func (p *producer) missing(ctx context.Context) (missing int64, err error) {
 	j := p.journal
 	for first := 0; first < len(j.confirmed); first += askedMetrics {
@@ -113,14 +114,17 @@ func (p *producer) missing(ctx context.Context) (missing int64, err error) {
 	return missing, nil
 }
 
-// view gives the times of the points that the store has of some metrics, both ends included, in ms since the Unix epoch.
+// view returns the times of stored points of some metrics from from to to, in ms since the Unix
+// epoch.
 func (c *conn) view(ctx context.Context, metrics []string, from, to int64) (map[string][]int64, error) {
 	body, err := json.Marshal(metrics)
 	if err != nil {
 		return nil, err
 	}
-	// The server wants an end after the beginning: what is of that millisecond and was not asked for is left out below.
-	said, err := c.post(ctx, c.own, fmt.Sprintf("%s?from=%d&to=%d&resolution=FULL", c.views, from, max(to, from+1)), body)
+	// The server needs an end after the beginning: a point of a further millisecond is left out
+	// below.
+	url := fmt.Sprintf("%s?from=%d&to=%d&resolution=FULL", c.views, from, max(to, from+1))
+	text, err := c.post(ctx, c.own, url, body)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +134,7 @@ func (c *conn) view(ctx context.Context, metrics []string, from, to int64) (map[
 			Data   []struct{ Timestamp int64 }
 		}
 	}
-	if err := json.Unmarshal(said, &answer); err != nil {
+	if err := json.Unmarshal(text, &answer); err != nil {
 		return nil, fmt.Errorf("the query service's answer: %w", err)
 	}
 	found := map[string][]int64{}

@@ -16,15 +16,15 @@ import (
 
 // conn is one server and tenant.
 type conn struct {
-	ingest        string // where points go
-	views         string // where they are read back
+	ingest        string // the URL for points
+	views         string // the URL to read them back
 	host          string
 	authorization func(*http.Request)
 	dial          driver.Dial
 	secure        bool
 	timeout       time.Duration
 	largest       int
-	own           *http.Transport // for what is not measured
+	own           *http.Transport // for unmeasured requests
 }
 
 func open(ctx context.Context, t driver.Target) (driver.Conn, error) {
@@ -33,8 +33,8 @@ func open(ctx context.Context, t driver.Target) (driver.Conn, error) {
 		return nil, err
 	}
 	c := &conn{
-		host: t.Addresses("19000")[0], secure: secure != nil, timeout: t.Options.Duration("timeout"), largest: int(t.Options.Int("maxRequest")),
-		authorization: authorization(t),
+		host: t.Addresses("19000")[0], secure: secure != nil, timeout: t.Options.Duration("timeout"),
+		largest: int(t.Options.Int("maxRequest")), authorization: authorization(t),
 	}
 	if err := c.address(strings.Trim(t.URL.Path, "/"), t.Options.String("queryAddress")); err != nil {
 		return nil, err
@@ -50,10 +50,11 @@ func open(ctx context.Context, t driver.Target) (driver.Conn, error) {
 	return c, nil
 }
 
-// address says where a tenant's points go to and come from.
+// address sets the URLs of a tenant's points.
 func (c *conn) address(tenant, query string) error {
 	if tenant == "" || strings.ContainsAny(tenant, "/%") {
-		return &driver.OptionError{Name: "tenant", Err: fmt.Errorf("the URL's path is %q, and should be a name, as in blueflood://127.0.0.1:19000/tenant", tenant)}
+		err := fmt.Errorf("the URL's path is %q, and must be a name, as in blueflood://127.0.0.1:19000/tenant", tenant)
+		return &driver.OptionError{Name: "tenant", Err: err}
 	}
 	name, _, err := net.SplitHostPort(c.host)
 	if err != nil {
@@ -68,15 +69,15 @@ func (c *conn) address(tenant, query string) error {
 	if c.secure {
 		scheme = "https"
 	}
-	of := func(host, what string) string {
+	at := func(host, resource string) string {
 		u := url.URL{Scheme: scheme, Host: host}
-		return u.JoinPath("v2.0", tenant, what).String()
+		return u.JoinPath("v2.0", tenant, resource).String()
 	}
-	c.ingest, c.views = of(c.host, "ingest"), of(query, "views")
+	c.ingest, c.views = at(c.host, "ingest"), at(query, "views")
 	return nil
 }
 
-// authorization is how a request says whose it is.
+// authorization returns a function that adds the login to a request.
 func authorization(t driver.Target) func(*http.Request) {
 	user, password := t.Login()
 	token := t.Options.String("token")
@@ -91,8 +92,11 @@ func authorization(t driver.Target) func(*http.Request) {
 }
 
 func (c *conn) transport(connections int) *http.Transport {
-	// A request goes out in one piece, mostly: what does not fit into the buffer package net copies through another that it makes each time.
-	t := &http.Transport{MaxIdleConnsPerHost: connections, IdleConnTimeout: 90 * time.Second, DisableCompression: true, WriteBufferSize: 64 << 10}
+	// Most requests fit into the write buffer; others are copied through a new one each.
+	t := &http.Transport{
+		MaxIdleConnsPerHost: connections, IdleConnTimeout: 90 * time.Second,
+		DisableCompression: true, WriteBufferSize: 64 << 10,
+	}
 	if c.secure {
 		t.DialTLSContext = c.dial
 	} else {
@@ -101,7 +105,7 @@ func (c *conn) transport(connections int) *http.Transport {
 	return t
 }
 
-// greet proves that a Blueflood answers, by what it says to a request without points.
+// greet checks that a Blueflood answers, by its refusal of a request without points.
 func (c *conn) greet(ctx context.Context, timeout time.Duration) error {
 	within, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -121,7 +125,8 @@ func (c *conn) introduce(ctx context.Context) error {
 	case errors.As(err, &answer) && kindOfStatus(answer.status) != driver.Rejected:
 		return err
 	case err == nil, answer != nil:
-		return &driver.ProtocolError{Protocol: protocol.Name, Err: cmp.Or(err, errors.New("it takes a request without points"))}
+		err = cmp.Or(err, errors.New("it accepts a request without points"))
+		return &driver.ProtocolError{Protocol: protocol.Name, Err: err}
 	}
 	return err
 }
@@ -131,12 +136,12 @@ func (c *conn) NewConsumer(context.Context, driver.ConsumerConfig) (driver.Consu
 	return nil, fmt.Errorf("consumers: %w", errors.ErrUnsupported)
 }
 
-// Info tells what the connection is to. Blueflood does not tell its version.
+// Info implements [driver.Informer]. Blueflood does not return its version.
 func (c *conn) Info() driver.Info {
 	return driver.Info{Server: "Blueflood", Client: "net/http", Nodes: 1}
 }
 
-// Close closes the connections for what is not measured.
+// Close closes the connections for unmeasured requests.
 func (c *conn) Close(context.Context) error {
 	c.own.CloseIdleConnections()
 	return nil

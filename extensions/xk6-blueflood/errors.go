@@ -13,19 +13,20 @@ import (
 var (
 	errTimeout = errors.New("the option timeout")
 	errHeaders = fmt.Errorf("headers: %w", errors.ErrUnsupported)
-	errNumber  = errors.New(`the body is not the text of a number: Blueflood stores nothing else; with the producer's option "value" at "size" it is the body's size that is sent`)
-	errAhead   = errors.New(`the producer has sent more than a point per metric and millisecond for so long that their times are 10 minutes ahead, which is as far as the server lets them: raise the option "metrics"`)
+	errNumber  = errors.New(`the body is not the text of a number; with option "value" at "size" its size is sent`)
+	errAhead   = errors.New("more than a point per metric and millisecond: their times are 10 minutes ahead, " +
+		`the server's limit: raise the option "metrics"`)
 )
 
 // tooLarge is a batch whose request the server would never answer.
 type tooLarge struct{ messages, bytes, most int }
 
 func (e *tooLarge) Error() string {
-	return fmt.Sprintf("too large: a request of %d bytes for %d messages, and the server never answers one of more than %d: send fewer at a time, or see option \"maxRequest\"",
-		e.bytes, e.messages, e.most)
+	return fmt.Sprintf("too large: a request of %d bytes for %d messages, and the server answers at most %d: "+
+		"send fewer at a time, or see option \"maxRequest\"", e.bytes, e.messages, e.most)
 }
 
-// entry is what an answer says of one point.
+// entry is an answer's part for one point.
 type entry struct {
 	MetricName string
 	Timestamp  int64
@@ -40,33 +41,33 @@ func (e entry) String() string {
 	return e.Source + ": " + e.Message
 }
 
-// answerError is an answer that is not 200.
+// answerError is an answer other than 200.
 type answerError struct {
 	status  int
 	text    string
 	entries []entry
 }
 
-func newAnswerError(status int, said []byte) *answerError {
+func newAnswerError(status int, body []byte) *answerError {
 	var object struct{ Errors []entry }
-	if json.Unmarshal(said, &object) != nil || len(object.Errors) == 0 {
-		return &answerError{status: status, text: strings.TrimSpace(string(said[:min(len(said), maxShown)]))}
+	if json.Unmarshal(body, &object) != nil || len(object.Errors) == 0 {
+		return &answerError{status: status, text: strings.TrimSpace(string(body[:min(len(body), maxShown)]))}
 	}
 	return &answerError{status, object.Errors[0].String(), object.Errors}
 }
 
-// maxShown is how much of an answer an error shows.
+// maxShown is the number of bytes of an answer in an error.
 const maxShown = 1 << 10
 
 func (e *answerError) Error() string {
 	text := fmt.Sprintf("%d %s: %s", e.status, http.StatusText(e.status), e.text)
 	if e.status == http.StatusAccepted {
-		text += " (nobody knows whether the points are stored)"
+		text += " (the points may be stored)"
 	}
 	return text
 }
 
-// pointError is what an answer says of one message's point.
+// pointError is the answer for one message's point.
 type pointError struct {
 	status int
 	entry  entry

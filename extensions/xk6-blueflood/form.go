@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"strconv"
 	"time"
+	"unicode"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// form is how a producer's points are written.
+// form writes a producer's points.
 type form struct {
 	prefix string // of the metrics' names
 	head   string // up to a metric's number
@@ -19,7 +20,12 @@ type form struct {
 }
 
 func newForm(prefix string, sizes bool, ttl time.Duration, unit string) form {
-	f := form{prefix: prefix, sizes: sizes, ttl: ttl, tail: `,"ttlInSeconds":` + strconv.FormatInt(int64(ttl/time.Second), 10)}
+	f := form{
+		prefix: prefix,
+		sizes:  sizes,
+		ttl:    ttl,
+		tail:   `,"ttlInSeconds":` + strconv.FormatInt(int64(ttl/time.Second), 10),
+	}
 	quoted := quote(prefix)
 	f.head = `{"metricName":` + quoted[:len(quoted)-1]
 	if unit != "" {
@@ -34,7 +40,7 @@ func quote(text string) string {
 	return string(quoted)
 }
 
-// size is how many bytes a batch takes at most.
+// size is the greatest size of a batch in bytes.
 func (f *form) size(b driver.Batch) int {
 	n := len("[]") + len(b)*(len(f.head)+len(`1234567","collectionTime":1234567890123,"metricValue":`)+len(f.tail))
 	for i := range b {
@@ -62,19 +68,19 @@ func (f *form) point(to []byte, m *driver.Message, metric int, at int64) ([]byte
 	return append(to, f.tail...), nil
 }
 
-// isNumber reports whether a body is the text of a number that is one in JSON, too, and not without bounds.
+// isNumber reports whether a body is a finite number in JSON.
 func isNumber(body []byte) bool {
-	if len(body) == 0 || len(body) > maxNumber || body[0] != '-' && (body[0] < '0' || body[0] > '9') || !json.Valid(body) {
+	if len(body) == 0 || len(body) > maxNumber || unicode.IsSpace(rune(body[0])) || !json.Valid(body) {
 		return false
 	}
 	_, err := strconv.ParseFloat(string(bytes.TrimSpace(body)), 64)
 	return err == nil
 }
 
-// maxNumber is how long the text of a number may be: more than any has that a float needs.
+// maxNumber is the greatest length of a number's text, more than a float needs.
 const maxNumber = 64
 
-// alone is a request of one point of any metric.
+// alone returns a request of one point of any metric.
 func (f *form) alone(metric string, at int64) []byte {
 	body := append([]byte(`[{"metricName":`), quote(metric)...)
 	body = strconv.AppendInt(append(body, `,"collectionTime":`...), at, 10)
@@ -83,10 +89,10 @@ func (f *form) alone(metric string, at int64) []byte {
 	return body
 }
 
-// metric is the name of one of the metrics.
+// metric returns the name of metric n.
 func (f *form) metric(n int) string { return f.prefix + strconv.Itoa(n) }
 
-// name is that of a point.
+// name returns the name of a point.
 func (f *form) name(metric int, at int64) string { return nameOf(f.metric(metric), at) }
 
 func nameOf(metric string, at int64) string { return metric + "@" + strconv.FormatInt(at, 10) }

@@ -7,17 +7,17 @@ import (
 	"sync"
 )
 
-// journal is what a producer knows of its points: how many of each metric the server has confirmed, and which it may have that it did not confirm.
+// journal counts a producer's confirmed points by metric, and holds the unconfirmed ones that may
+// be stored.
 type journal struct {
-	mu        sync.Mutex
-	confirmed []int64 // by metric
-	all       int64   // of these
-	doubtful  map[place]struct{}
-	// The times of what was confirmed, in ms since the Unix epoch; first is 0 where nothing was.
-	first, last int64
+	mu          sync.Mutex
+	confirmed   []int64 // by metric
+	all         int64   // confirmed points
+	doubtful    map[place]struct{}
+	first, last int64 // times of confirmed points, in ms since the Unix epoch; 0 if there are none
 }
 
-// place is where a point is.
+// place identifies a point.
 type place struct {
 	metric int
 	at     int64 // ms since the Unix epoch
@@ -27,7 +27,7 @@ func newJournal(metrics int) *journal {
 	return &journal{confirmed: make([]int64, metrics), doubtful: map[place]struct{}{}}
 }
 
-// note keeps what has become of those points that were sent.
+// note adds the outcome of sent points.
 func (j *journal) note(at points, sent []int, fate func(k int) error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -47,7 +47,7 @@ func (j *journal) note(at points, sent []int, fate func(k int) error) {
 	}
 }
 
-// mayBeStored is false where the server did not get the point, or has refused it.
+// mayBeStored returns false if the server did not get the point or has refused it.
 func mayBeStored(err error) bool {
 	var answer *answerError
 	var network *net.OpError
@@ -62,7 +62,7 @@ func mayBeStored(err error) bool {
 	return true
 }
 
-// among returns how many of a metric's points, which are there by their times, are of those that were confirmed.
+// among returns how many of a metric's stored points, given by their times, are confirmed ones.
 func (j *journal) among(metric int, times []int64) (n int64) {
 	for _, at := range times {
 		if _, doubtful := j.doubtful[place{metric, at}]; !doubtful {

@@ -9,7 +9,7 @@ import (
 	"net/http"
 )
 
-// post sends a request, and gives what was answered with 200. All other answers are errors.
+// post sends a request and returns the answer's body. Answers other than 200 are errors.
 func (c *conn) post(ctx context.Context, t *http.Transport, url string, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, errTimeout)
 	defer cancel()
@@ -17,7 +17,7 @@ func (c *conn) post(ctx context.Context, t *http.Transport, url string, body []b
 	if err != nil {
 		return nil, err
 	}
-	r.GetBody = nil // which would let package http send it again
+	r.GetBody = nil // package http must not send it again
 	r.Header.Set("Content-Type", "application/json")
 	c.authorization(r)
 	answer, err := t.RoundTrip(r)
@@ -25,17 +25,17 @@ func (c *conn) post(ctx context.Context, t *http.Transport, url string, body []b
 		return nil, c.late(ctx, err)
 	}
 	defer func() { _ = answer.Body.Close() }()
-	said, err := io.ReadAll(answer.Body)
+	text, err := io.ReadAll(answer.Body)
 	if err != nil {
 		return nil, fmt.Errorf("the answer: %w", c.late(ctx, err))
 	}
 	if answer.StatusCode != http.StatusOK {
-		return nil, newAnswerError(answer.StatusCode, said)
+		return nil, newAnswerError(answer.StatusCode, text)
 	}
-	return said, nil
+	return text, nil
 }
 
-// late returns which option it was that an answer took too long for.
+// late names the option whose time was too short.
 func (c *conn) late(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), errTimeout) {
 		return fmt.Errorf("option \"timeout\": no answer within %v: %w", c.timeout, context.DeadlineExceeded)

@@ -24,7 +24,7 @@ type producer struct {
 	journal   *journal
 	readBack  bool
 
-	life context.Context // ends when Close gives up waiting
+	life context.Context // ends if Close gives up waiting
 	stop context.CancelCauseFunc
 
 	mu      sync.Mutex
@@ -32,35 +32,39 @@ type producer struct {
 	sending sync.WaitGroup
 }
 
-// NewProducer asks nothing: a metric comes to be by a point of it.
+// NewProducer sends no request: a metric exists from its first point.
 func (c *conn) NewProducer(_ context.Context, config driver.ProducerConfig) (driver.Producer, error) {
 	name, ttl := config.Options.String("producerName"), config.Options.Duration("ttl")
 	if name == "" {
 		name = fmt.Sprintf("%012x", rand.Uint64()>>16) //gosec:disable G404 -- a name, no secret
 	}
-	for of, text := range map[string]string{"topic": config.Topic, "producerName": name, "unit": config.Options.String("unit")} {
-		if !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) || of == "topic" && text == "" {
-			return nil, &driver.OptionError{Name: of, Err: fmt.Errorf("%q should be text in one line", text)}
+	unit := config.Options.String("unit")
+	for option, text := range map[string]string{"topic": config.Topic, "producerName": name, "unit": unit} {
+		isLine := utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
+		if !isLine || option == "topic" && text == "" {
+			return nil, &driver.OptionError{Name: option, Err: fmt.Errorf("%q should be text in one line", text)}
 		}
 	}
 	if expiry := time.Now().Add(ttl); expiry.After(lastExpiry) {
-		return nil, &driver.OptionError{Name: "ttl", Err: fmt.Errorf("%v: a point that expires after %s is lost without a word: it may be %v at most", ttl,
-			lastExpiry.Format(time.DateOnly), time.Until(lastExpiry).Truncate(time.Hour))}
+		err := fmt.Errorf("%v: Cassandra refuses a point that expires after %s: it may be %v at most",
+			ttl, lastExpiry.Format(time.DateOnly), time.Until(lastExpiry).Truncate(time.Hour))
+		return nil, &driver.OptionError{Name: "ttl", Err: err}
 	}
 	metrics := int(config.Options.Int("metrics"))
 	p := &producer{
-		conn: c, transport: c.transport(max(1, config.Workers)), series: series{metrics: metrics, now: time.Now}, journal: newJournal(metrics),
+		conn: c, transport: c.transport(max(1, config.Workers)),
+		series: series{metrics: metrics, now: time.Now}, journal: newJournal(metrics),
 		readBack: config.Options.Bool("readBack"),
-		form:     newForm(config.Topic+"."+name+".", config.Options.String("value") == "size", ttl, config.Options.String("unit")),
+		form:     newForm(config.Topic+"."+name+".", config.Options.String("value") == "size", ttl, unit),
 	}
 	p.life, p.stop = context.WithCancelCause(context.Background())
 	return p, nil
 }
 
-// lastExpiry is the latest time that Cassandra can write that something expires, less a day for what the clocks are apart.
+// lastExpiry is the latest expiry that Cassandra can store, less a day for the clocks.
 var lastExpiry = time.Date(2038, time.January, 18, 0, 0, 0, 0, time.UTC)
 
-// begin is false once the producer is closed.
+// begin returns false after Close.
 func (p *producer) begin() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,7 +99,7 @@ func (p *producer) Send(ctx context.Context, b driver.Batch, done driver.Done) {
 	if len(sent) == 0 {
 		return
 	}
-	body[len(body)-1] = ']' // in place of the last comma
+	body[len(body)-1] = ']' // instead of the last comma
 	if len(body) > p.conn.largest {
 		err := &tooLarge{len(sent), len(body), p.conn.largest}
 		for _, i := range sent {
@@ -124,7 +128,7 @@ func (p *producer) post(ctx context.Context, body []byte) error {
 	return err
 }
 
-// fates tells of each message that was sent, counted among these, what an answer says of it.
+// fates returns the error of each sent message, by its index in sent.
 func (p *producer) fates(err error, at points, sent []int) func(k int) error {
 	all := func(int) error { return err }
 	var answer *answerError
@@ -137,16 +141,16 @@ func (p *producer) fates(err error, at points, sent []int) func(k int) error {
 	}
 	named := make([]error, len(sent))
 	for _, e := range answer.entries {
-		k, known := places[nameOf(e.MetricName, e.Timestamp)]
-		if !known {
-			return all // which of them it is nobody knows
+		k, ok := places[nameOf(e.MetricName, e.Timestamp)]
+		if !ok {
+			return all // any of them may be meant
 		}
 		named[k] = &pointError{answer.status, e}
 	}
 	return func(k int) error { return named[k] }
 }
 
-// Close waits for the requests under way. Those that remain when ctx ends fail with its error.
+// Close waits for the requests under way. They fail with ctx's error when it ends.
 func (p *producer) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// ahead is how far before the clock the server lets a point's time be, less a minute for what the clocks are apart.
+// ahead is the server's limit of a point's time ahead of the clock, less a minute for the clocks.
 const ahead = 10*time.Minute - time.Minute
 
-// series gives each point of a producer a metric and a time, which no other has together. The metrics take turns, so that as many points in a row as there are
-// metrics may be of one time.
+// series gives each point of a producer a unique pair of metric and time. The metrics take turns,
+// so that as many points in a row as there are metrics may have one time.
 type series struct {
 	metrics int
 	now     func() time.Time
@@ -17,16 +17,16 @@ type series struct {
 	mu   sync.Mutex
 	next int   // the metric of the next point
 	at   int64 // its time, in ms since the Unix epoch
-	used int   // how many points there are of that time
+	used int   // the number of points with that time
 }
 
-// points are some in a row.
+// points are some points in a row.
 type points struct {
 	metrics, first, used int
 	at                   int64
 }
 
-// take gives the next n points. It is false where their times would be too far ahead.
+// take returns the next n points; false if their times would be too far ahead.
 func (s *series) take(n int) (points, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,8 +45,8 @@ func (s *series) take(n int) (points, bool) {
 	return p, true
 }
 
-// metric is the number of point i's metric.
+// metric returns the number of point i's metric.
 func (p points) metric(i int) int { return (p.first + i) % p.metrics }
 
-// time is point i's, in ms since the Unix epoch.
+// time returns point i's time, in ms since the Unix epoch.
 func (p points) time(i int) int64 { return p.at + int64((p.used+i)/p.metrics) }

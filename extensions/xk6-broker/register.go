@@ -1,5 +1,5 @@
-// Package broker is the k6 extension: importing it registers the JavaScript module k6/x/broker and the executor
-// open-arrival-rate.
+// Package broker is the k6 extension: importing it registers the JavaScript module k6/x/broker and
+// the executor open-arrival-rate.
 package broker
 
 import (
@@ -23,15 +23,13 @@ func init() {
 	})
 	stamp(ext.SubcommandExtension, "broker")
 	executors.Register()
-	// Each driver has a name of its own to import, so that k6 can find by it which extension a script needs.
+	// Each driver has a module name, by which k6 finds the extension that a script needs.
 	driver.Watch(func(d *driver.Driver) { register("k6/x/broker/"+d.Name, k6.NewDriver(d)) })
 }
 
-// guardExit makes the process fail whose results were asked for and could not be written. k6 knows no way to say that: thresholds and the
-// test's status are decided before handleSummary runs, and what handleSummary throws is only logged. What is left is the moment of exit,
-// and k6's constructors of subcommands, which run before any command does, are the one place that lends the function it exits with. k6 asks
-// extensions to leave its global state alone; of it this changes nothing but that code, after everything is done. To call os.Exit
-// at the event Exit instead would cut off the loggers and what other modules do at that event.
+// guardExit sets the exit code of a process whose results could not be written: k6 decides its code
+// before handleSummary runs. Constructors of subcommands get the function it exits with. os.Exit at
+// the event Exit would cut off loggers and other modules.
 func guardExit(gs *state.GlobalState, module *k6.Module) {
 	exit := gs.OSExit
 	gs.OSExit = func(code int) { exit(module.ExitCode(code)) }

@@ -5,8 +5,8 @@ import (
 	"go.k6.io/k6/v2/js/modules"
 )
 
-// version is what the linker says of a binary that is built from a checkout: there folders are in the place of versions, and k6, which looks
-// for them in the build info, would show none.
+// version is set by the linker of a binary built from a checkout. Its build info has folders
+// instead of versions, so that k6 would show none.
 var version string
 
 func register(name string, module any) {
@@ -14,9 +14,9 @@ func register(name string, module any) {
 	stamp(ext.JSExtension, name)
 }
 
-// stamp has k6 show the version of an extension that is registered.
-func stamp(of ext.ExtensionType, name string) {
+// stamp sets the version of a registered extension for k6.
+func stamp(kind ext.ExtensionType, name string) {
 	if version != "" {
-		ext.Get(of)[name].Version = version
+		ext.Get(kind)[name].Version = version
 	}
 }

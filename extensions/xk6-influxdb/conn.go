@@ -24,7 +24,7 @@ type conn struct {
 	dial          driver.Dial
 	secure        bool
 	timeout       time.Duration
-	own           *http.Transport // for what is not measured
+	own           *http.Transport // for unmeasured requests
 	version       string
 }
 
@@ -34,14 +34,16 @@ func open(ctx context.Context, t driver.Target) (driver.Conn, error) {
 		return nil, err
 	}
 	c := &conn{
-		base: &url.URL{Scheme: "http", Host: t.Addresses("8086")[0]}, database: strings.Trim(t.URL.Path, "/"), policy: t.Options.String("retentionPolicy"),
-		secure: secure != nil, timeout: t.Options.Duration("timeout"), authorization: authorization(t),
+		base: &url.URL{Scheme: "http", Host: t.Addresses("8086")[0]}, database: strings.Trim(t.URL.Path, "/"),
+		policy: t.Options.String("retentionPolicy"), secure: secure != nil,
+		timeout: t.Options.Duration("timeout"), authorization: authorization(t),
 	}
 	if c.secure {
 		c.base.Scheme = "https"
 	}
 	if c.database == "" {
-		return nil, &driver.OptionError{Name: "database", Err: errors.New("the URL names none; it should look like influxdb://127.0.0.1:8086/database")}
+		err := errors.New("the URL names none; it should look like influxdb://127.0.0.1:8086/database")
+		return nil, &driver.OptionError{Name: "database", Err: err}
 	}
 	if c.dial, err = t.Dialer(); err != nil {
 		return nil, err
@@ -54,7 +56,7 @@ func open(ctx context.Context, t driver.Target) (driver.Conn, error) {
 	return c, nil
 }
 
-// authorization is how a request says whose it is.
+// authorization returns a function that adds the login to a request.
 func authorization(t driver.Target) func(*http.Request) {
 	user, password := t.Login()
 	token := t.Options.String("token")
@@ -69,8 +71,11 @@ func authorization(t driver.Target) func(*http.Request) {
 }
 
 func (c *conn) transport(connections int) *http.Transport {
-	// A request goes out in one piece, mostly: what does not fit into the buffer package net copies through another that it makes each time.
-	t := &http.Transport{MaxIdleConnsPerHost: connections, IdleConnTimeout: 90 * time.Second, DisableCompression: true, WriteBufferSize: 64 << 10}
+	// Most requests fit into the write buffer; others are copied through a new one each.
+	t := &http.Transport{
+		MaxIdleConnsPerHost: connections, IdleConnTimeout: 90 * time.Second,
+		DisableCompression: true, WriteBufferSize: 64 << 10,
+	}
 	if c.secure {
 		t.DialTLSContext = c.dial
 	} else {
@@ -79,7 +84,7 @@ func (c *conn) transport(connections int) *http.Transport {
 	return t
 }
 
-// greet proves that an InfluxDB answers and lets us write to the database, by a write of nothing.
+// greet checks that an InfluxDB answers and accepts writes to the database, by an empty write.
 func (c *conn) greet(ctx context.Context, timeout time.Duration, create bool) error {
 	within, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -96,10 +101,12 @@ func (c *conn) introduce(ctx context.Context, create bool) error {
 		return err
 	}
 	if c.version = answer.Get("X-Influxdb-Version"); c.version == "" {
-		return &driver.ProtocolError{Protocol: protocol.Name, Err: cmp.Or(err, errors.New("its answer names no version of InfluxDB"))}
+		err = cmp.Or(err, errors.New("its answer names no version of InfluxDB"))
+		return &driver.ProtocolError{Protocol: protocol.Name, Err: err}
 	}
 	if create {
-		q := url.Values{"q": {`CREATE DATABASE "` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(c.database) + `"`}}
+		name := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(c.database)
+		q := url.Values{"q": {`CREATE DATABASE "` + name + `"`}}
 		if _, err := c.do(ctx, c.own, http.MethodPost, "query", q, nil, false); err != nil {
 			return fmt.Errorf("creating the database: %w", err)
 		}
@@ -107,7 +114,7 @@ func (c *conn) introduce(ctx context.Context, create bool) error {
 	return c.write(ctx, c.own, nil, false)
 }
 
-// write sends lines. No error is the answer 204.
+// write sends lines. It returns nil after the answer 204.
 func (c *conn) write(ctx context.Context, t *http.Transport, lines []byte, zipped bool) error {
 	q := url.Values{"db": {c.database}, "precision": {"ns"}}
 	if c.policy != "" {
@@ -117,8 +124,10 @@ func (c *conn) write(ctx context.Context, t *http.Transport, lines []byte, zippe
 	return err
 }
 
-// do sends a request, and gives the answer's head. A write's answer is 204 and nothing else.
-func (c *conn) do(ctx context.Context, t *http.Transport, method, path string, q url.Values, body []byte, zipped bool) (http.Header, error) {
+// do sends a request and returns the answer's header. A write must be answered with 204.
+func (c *conn) do(
+	ctx context.Context, t *http.Transport, method, path string, q url.Values, body []byte, zipped bool,
+) (http.Header, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, errTimeout)
 	defer cancel()
 	u := c.base.JoinPath(path)
@@ -127,7 +136,7 @@ func (c *conn) do(ctx context.Context, t *http.Transport, method, path string, q
 	if err != nil {
 		return nil, err
 	}
-	r.GetBody = nil // which would let package http send it again
+	r.GetBody = nil // package http must not send it again
 	c.authorization(r)
 	if zipped {
 		r.Header.Set("Content-Encoding", "gzip")
@@ -140,17 +149,17 @@ func (c *conn) do(ctx context.Context, t *http.Transport, method, path string, q
 		return nil, err
 	}
 	defer func() { _ = answer.Body.Close() }()
-	said, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("the answer: %w", err)
 	case answer.StatusCode == http.StatusNoContent, path != "write" && answer.StatusCode == http.StatusOK:
 		return answer.Header, nil
 	}
-	return answer.Header, newAnswerError(answer, said)
+	return answer.Header, newAnswerError(answer, text)
 }
 
-// maxAnswer is how much of an answer is read, which is an error's text.
+// maxAnswer is the number of bytes read of an answer, the text of an error.
 const maxAnswer = 64 << 10
 
 // NewConsumer is refused: nothing is received.
@@ -158,12 +167,12 @@ func (c *conn) NewConsumer(context.Context, driver.ConsumerConfig) (driver.Consu
 	return nil, fmt.Errorf("consumers: %w", errors.ErrUnsupported)
 }
 
-// Info tells what the connection is to.
+// Info implements [driver.Informer].
 func (c *conn) Info() driver.Info {
 	return driver.Info{Server: "InfluxDB " + c.version, Client: "net/http", Nodes: 1}
 }
 
-// Close closes the connections for what is not measured.
+// Close closes the connections for unmeasured requests.
 func (c *conn) Close(context.Context) error {
 	c.own.CloseIdleConnections()
 	return nil

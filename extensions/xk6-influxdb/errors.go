@@ -12,7 +12,10 @@ import (
 
 var (
 	errTimeout = errors.New("the option timeout")
-	errLarge   = fmt.Errorf("the body is larger than the %d bytes that a string field may have, as it is sent", maxField)
+	errLarge   = fmt.Errorf(
+		"the body is larger than the %d bytes that a string field may have, as it is sent",
+		maxField,
+	)
 )
 
 // answerError is the server's refusal of a request.
@@ -21,22 +24,22 @@ type answerError struct {
 	text   string
 }
 
-func newAnswerError(answer *http.Response, said []byte) *answerError {
-	e := &answerError{answer.StatusCode, strings.TrimSpace(string(said))}
+func newAnswerError(answer *http.Response, body []byte) *answerError {
+	e := &answerError{answer.StatusCode, strings.TrimSpace(string(body))}
 	var object struct{ Error string }
-	if json.Unmarshal(said, &object) == nil && object.Error != "" {
+	if json.Unmarshal(body, &object) == nil && object.Error != "" {
 		e.text = object.Error
 	}
 	return e
 }
 
-// partial reports whether some of the points are stored, and it does not say which.
+// partial reports whether some points are stored; the server does not name them.
 func (e *answerError) partial() bool { return strings.HasPrefix(e.text, "partial write") }
 
 func (e *answerError) Error() string {
 	text := fmt.Sprintf("%d %s: %s", e.status, http.StatusText(e.status), e.text)
 	if e.partial() {
-		text += " (the server has stored the others of this request, and does not tell which)"
+		text += " (the server has stored other points of this request)"
 	}
 	return text
 }

@@ -15,13 +15,13 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// maxField is how many bytes a string field may have.
+// maxField is the greatest size of a string field in bytes.
 const maxField = 64 << 10
 
 // latest is the time of the latest point of this process.
 var latest atomic.Int64
 
-// times gives the first of n times, one nanosecond apart, that no other point has.
+// times returns the first of n unique times, one nanosecond apart.
 func times(n int) int64 {
 	for {
 		before := latest.Load()
@@ -38,21 +38,23 @@ var (
 	text   = strings.NewReplacer(`"`, `\"`, `\`, `\\`)            // in a string field
 )
 
-// checkName is an error where the line protocol cannot write a name or a tag's value.
-func checkName(what, name string) error {
-	if name == "" || !utf8.ValidString(name) || strings.ContainsAny(name, "\n\r\x00") || strings.HasSuffix(name, `\`) {
-		return &driver.OptionError{Name: what, Err: fmt.Errorf("%q should be text in one line that does not end in a backslash", name)}
+// checkName returns an error if the line protocol cannot write a name or a tag's value.
+func checkName(option, name string) error {
+	isLine := utf8.ValidString(name) && !strings.ContainsAny(name, "\n\r\x00")
+	if name == "" || !isLine || strings.HasSuffix(name, `\`) {
+		err := fmt.Errorf("%q should be text in one line that does not end in a backslash", name)
+		return &driver.OptionError{Name: option, Err: err}
 	}
 	return nil
 }
 
-// head is the measurement with the tags that all points of a producer have.
+// head returns the measurement with the tags of all points of a producer.
 func head(measurement string, tags map[string]any, producer string) (string, error) {
 	if err := checkName("topic", measurement); err != nil {
 		return "", err
 	}
 	if strings.HasPrefix(measurement, "#") {
-		return "", &driver.OptionError{Name: "topic", Err: errors.New("the line protocol takes what begins with # for a comment")}
+		return "", &driver.OptionError{Name: "topic", Err: errors.New("in the line protocol # begins a comment")}
 	}
 	h := series.Replace(measurement) + ",producer=" + producer
 	for _, name := range slices.Sorted(maps.Keys(tags)) {

@@ -20,7 +20,7 @@ type producer struct {
 	fields    bool
 	zipped    bool
 
-	life context.Context // ends when Close gives up waiting
+	life context.Context // ends if Close gives up waiting
 	stop context.CancelCauseFunc
 
 	mu      sync.Mutex
@@ -28,9 +28,10 @@ type producer struct {
 	sending sync.WaitGroup
 }
 
-// NewProducer asks nothing: a measurement comes to be by being written to.
+// NewProducer sends no request: a measurement exists from its first point.
 func (c *conn) NewProducer(_ context.Context, config driver.ProducerConfig) (driver.Producer, error) {
-	h, err := head(config.Topic, config.Options.Map("tags"), fmt.Sprintf("%012x", rand.Uint64()>>16)) //gosec:disable G404 -- a name, no secret
+	name := fmt.Sprintf("%012x", rand.Uint64()>>16) //gosec:disable G404 -- a name, no secret
+	h, err := head(config.Topic, config.Options.Map("tags"), name)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +43,7 @@ func (c *conn) NewProducer(_ context.Context, config driver.ProducerConfig) (dri
 	return p, nil
 }
 
-// begin is false once the producer is closed.
+// begin returns false after Close.
 func (p *producer) begin() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,7 +104,7 @@ func (p *producer) write(ctx context.Context, lines []byte) error {
 	return p.conn.write(ctx, p.transport, lines, p.zipped)
 }
 
-// Close waits for the requests under way. Those that remain when ctx ends fail with its error.
+// Close waits for the requests under way. They fail with ctx's error when it ends.
 func (p *producer) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true

@@ -117,7 +117,7 @@ func TestPartialWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, err := range send(t, p, bodies("value=2", `value="text"`, "value=3")) {
-		if kindOf(t, err) != driver.Rejected || !strings.Contains(fmt.Sprint(err), "partial write: field type conflict") || !strings.Contains(err.Error(), "does not tell which") {
+		if kindOf(t, err) != driver.Rejected || !strings.Contains(fmt.Sprint(err), "partial write: field type conflict") || !strings.Contains(err.Error(), "has stored other points") {
 			t.Errorf("message %d: %v", i, err)
 		}
 	}

@@ -7,16 +7,16 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// CreateTopic returns when every broker knows the topic and every partition has a leader that answers as such, so that a
-// message sent at once after it does not fail.
+// CreateTopic returns when every broker has the topic and every partition has a leader that
+// answers, so that the next message does not fail.
 func (c *conn) CreateTopic(ctx context.Context, s driver.TopicSpec) error {
-	created, err := c.admin.CreateTopic(ctx, int32(s.Partitions), int16(s.Replicas), topicConfigs(s), s.Name) //gosec:disable G115 -- the broker refuses what is too many
+	partitions, replicas := int32(s.Partitions), int16(s.Replicas) //gosec:disable G115 -- the broker refuses too many
+	created, err := c.admin.CreateTopic(ctx, partitions, replicas, topicConfigs(s), s.Name)
 	if err == nil {
 		err = created.Err
 	}
@@ -29,14 +29,14 @@ func (c *conn) CreateTopic(ctx context.Context, s driver.TopicSpec) error {
 	if err := c.everywhere(ctx, s.Name, led); err != nil {
 		return err
 	}
-	// A broker says that it leads a partition a moment before it does.
-	return c.patiently(ctx, func() error {
+	// A broker reports itself as a leader a moment before it is.
+	return c.retry(ctx, func() error {
 		_, err := c.offsets(ctx, s.Name, driver.StartNew)
 		return err
 	})
 }
 
-// led is whether every partition of a topic has a leader.
+// led reports whether every partition of a topic has a leader.
 func led(t kmsg.MetadataResponseTopic) bool {
 	if t.ErrorCode != 0 || len(t.Partitions) == 0 {
 		return false
@@ -64,31 +64,32 @@ func topicConfigs(s driver.TopicSpec) map[string]*string {
 	return configs
 }
 
-// DescribeTopic asks a broker, and not what the client remembers: the topic may have been made a moment ago.
+// DescribeTopic asks a broker, because a new topic is not in the client's cache.
 func (c *conn) DescribeTopic(ctx context.Context, topic string) (info driver.TopicInfo, err error) {
 	described, err := c.metadata(ctx, topic)
 	if err != nil {
 		return info, err
 	}
 	for _, p := range described.Partitions {
-		info = driver.TopicInfo{Partitions: len(described.Partitions), Replicas: len(p.Replicas)} // of each partition there are as many
+		info = driver.TopicInfo{Partitions: len(described.Partitions), Replicas: len(p.Replicas)}
 	}
 	configs, err := c.configs(ctx, topic)
 	if err != nil {
-		return info, nil //nolint:nilerr // who may see topics need not be allowed to see what they are set to
+		return info, nil //nolint:nilerr // a user may see topics without their configs
 	}
 	info.Options = driver.Values{"configs": listed(configs)}
 	if ms, err := strconv.ParseInt(configs["retention.ms"], 10, 64); err == nil {
 		info.Options["retention"] = time.Duration(ms) * time.Millisecond
 	}
-	// The option asks for no more than there are replicas: of a topic where all of them must have a message it says the same as any greater number.
-	if least, err := strconv.ParseInt(configs["min.insync.replicas"], 10, 64); err == nil && least < int64(info.Replicas) {
+	// The option is limited to the replicas, so all of them is the same as any greater number.
+	least, err := strconv.ParseInt(configs["min.insync.replicas"], 10, 64)
+	if err == nil && least < int64(info.Replicas) {
 		info.Options["minInsyncReplicas"] = least
 	}
 	return info, nil
 }
 
-// listed are configs as the option of that name gives them.
+// listed converts configs to the option of that name.
 func listed(configs map[string]string) map[string]any {
 	all := make(map[string]any, len(configs))
 	for name, value := range configs {
@@ -97,7 +98,7 @@ func listed(configs map[string]string) map[string]any {
 	return all
 }
 
-// configs are a topic's own configs and those that it has from its broker.
+// configs returns a topic's configs, including the broker's defaults.
 func (c *conn) configs(ctx context.Context, topic string) (map[string]string, error) {
 	described, err := c.admin.DescribeTopicConfigs(ctx, topic)
 	if err != nil {
@@ -117,8 +118,8 @@ func (c *conn) configs(ctx context.Context, topic string) (map[string]string, er
 	return configs, nil
 }
 
-// DeleteTopic returns when no broker knows the topic any more. The broker drops the offsets that groups committed for
-// it; groups themselves belong to no topic.
+// DeleteTopic returns when no broker has the topic. The broker drops the offsets of groups; groups
+// belong to no topic.
 func (c *conn) DeleteTopic(ctx context.Context, topic string) error {
 	deleted, err := c.admin.DeleteTopic(ctx, topic)
 	if err == nil {
@@ -132,7 +133,7 @@ func (c *conn) DeleteTopic(ctx context.Context, topic string) error {
 	})
 }
 
-// PurgeTopic deletes all records up to where the partitions end now.
+// PurgeTopic deletes all records up to the present ends of the partitions.
 func (c *conn) PurgeTopic(ctx context.Context, topic string) error {
 	ends, err := c.offsets(ctx, topic, driver.StartNew)
 	if err != nil {
@@ -148,8 +149,8 @@ func (c *conn) PurgeTopic(ctx context.Context, topic string) error {
 	return nil
 }
 
-// everywhere waits until what every broker says of a topic is as it should be. Brokers learn of changes one by one, so
-// they are asked, again and again, until they have.
+// everywhere waits until ready holds for every broker's description of a topic. Brokers apply
+// changes one by one.
 func (c *conn) everywhere(ctx context.Context, topic string, ready func(kmsg.MetadataResponseTopic) bool) error {
 	brokers, err := c.admin.ListBrokers(ctx)
 	if err != nil {
@@ -159,35 +160,27 @@ func (c *conn) everywhere(ctx context.Context, topic string, ready func(kmsg.Met
 	defer tick.Stop()
 	for _, broker := range brokers {
 		for {
-			ok, err := c.saysOf(ctx, broker, topic, ready)
+			response, err := c.client.Broker(int(broker.NodeID)).RetriableRequest(ctx, metadataRequest(topic))
 			if err != nil {
 				return err
 			}
-			if ok {
+			answer, ok := response.(*kmsg.MetadataResponse)
+			if ok && len(answer.Topics) == 1 && ready(answer.Topics[0]) {
 				break
 			}
 			select {
 			case <-tick.C:
 			case <-ctx.Done():
-				return fmt.Errorf("waiting for broker %d to know of topic %s: %w", broker.NodeID, topic, ctx.Err())
+				return fmt.Errorf("waiting for topic %s at broker %d: %w", topic, broker.NodeID, ctx.Err())
 			}
 		}
 	}
 	return nil
 }
 
-func (c *conn) saysOf(ctx context.Context, broker kadm.BrokerDetail, topic string, ready func(kmsg.MetadataResponseTopic) bool) (bool, error) {
-	response, err := c.client.Broker(int(broker.NodeID)).RetriableRequest(ctx, metadataOf(topic))
-	if err != nil {
-		return false, err
-	}
-	answer, ok := response.(*kmsg.MetadataResponse)
-	return ok && len(answer.Topics) == 1 && ready(answer.Topics[0]), nil
-}
-
-// metadata is what a broker says of a topic now.
+// metadata returns a broker's present description of a topic.
 func (c *conn) metadata(ctx context.Context, topic string) (none kmsg.MetadataResponseTopic, err error) {
-	answer, err := metadataOf(topic).RequestWith(ctx, c.client)
+	answer, err := metadataRequest(topic).RequestWith(ctx, c.client)
 	switch {
 	case err != nil:
 		return none, err
@@ -200,8 +193,7 @@ func (c *conn) metadata(ctx context.Context, topic string) (none kmsg.MetadataRe
 	return answer.Topics[0], nil
 }
 
-// metadataOf asks what a topic is.
-func metadataOf(topic string) *kmsg.MetadataRequest {
+func metadataRequest(topic string) *kmsg.MetadataRequest {
 	request := kmsg.NewPtrMetadataRequest()
 	asked := kmsg.NewMetadataRequestTopic()
 	asked.Topic = kmsg.StringPtr(topic)

@@ -13,41 +13,43 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// A group that begins at the end of its topic is anchored there: it commits the ends of the partitions before it reads. Left to itself
-// it would look for the end when it first fetches, and again whenever a partition changes hands before its first commit: what is sent
-// in between would never be delivered.
+// A group that begins at the end of its topic is anchored there: it commits the ends of the
+// partitions before it reads. Otherwise it would look for the end when it first fetches, and again
+// when a partition without a commit changes its owner, and skip the messages sent in between.
 
-// anchor commits the given ends of a topic's partitions where the group has committed nothing. That nobody but a member may commit for
-// a group that has members, on this topic or on others, is no error: then the members anchor the partitions that they get.
+// anchor commits the given ends for partitions without a commit of the group. If the group has
+// members, only they can commit, which is no error: each anchors its own partitions.
 func (c *conn) anchor(ctx context.Context, group string, ends kadm.Offsets) error {
 	missing, err := c.uncommitted(ctx, group, ends)
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	err = c.patiently(ctx, func() error { return c.admin.CommitAllOffsets(ctx, group, missing) })
+	err = c.retry(ctx, func() error { return c.admin.CommitAllOffsets(ctx, group, missing) })
 	if err == nil || errors.Is(err, kerr.UnknownMemberID) {
 		return nil
 	}
 	return fmt.Errorf("offsets of group %s: %w", group, err)
 }
 
-// begin is the library's hook for where to begin in partitions that this member has got. While the group is not anchored in all of
-// them, those without a committed offset begin at their present end.
-func (g *member) begin(ctx context.Context, at map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
+// begin is the library's hook for the first offsets of assigned partitions. While the group is not
+// anchored, partitions without a committed offset begin at their present end.
+func (g *member) begin(
+	ctx context.Context, at map[string]map[int32]kgo.Offset,
+) (map[string]map[int32]kgo.Offset, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	var ends kadm.Offsets
+	if g.anchors == nil {
+		return at, nil
+	}
+	ends, err := g.conn.offsets(ctx, g.topic, driver.StartNew)
+	if err != nil {
+		return nil, err
+	}
 	for partition, offset := range at[g.topic] {
-		if g.anchors == nil || offset.EpochOffset().Offset >= 0 {
+		if offset.EpochOffset().Offset >= 0 {
 			continue
 		}
 		if _, ok := g.anchors[partition]; !ok {
-			if ends == nil {
-				var err error
-				if ends, err = g.conn.offsets(ctx, g.topic, driver.StartNew); err != nil {
-					return nil, err
-				}
-			}
 			end, _ := ends.Lookup(g.topic, partition)
 			g.anchors[partition] = end.At
 		}
@@ -56,7 +58,7 @@ func (g *member) begin(ctx context.Context, at map[string]map[int32]kgo.Offset) 
 	return at, nil
 }
 
-// anchored waits until the group has committed an offset for every partition of the topic, for which each member does its part.
+// anchored waits until each member has committed its part and every partition has an offset.
 func (g *member) anchored(ctx context.Context, all kadm.Offsets) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -75,13 +77,16 @@ func (g *member) anchored(ctx context.Context, all kadm.Offsets) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("group %s has members, and for %d partitions of topic %s no committed offsets: %w",
-				g.group, len(missing[g.topic]), g.topic, ctx.Err()), err)
+			return errors.Join(
+				fmt.Errorf("group %s has members, and for %d partitions of topic %s no committed offsets: %w",
+					g.group, len(missing[g.topic]), g.topic, ctx.Err()),
+				err,
+			)
 		}
 	}
 }
 
-// commitAnchors commits, as a member, where this member has begun in those of the partitions that are its own.
+// commitAnchors commits, as a member, where this member began in its own partitions.
 func (g *member) commitAnchors(ctx context.Context, missing map[int32]kadm.Offset) (err error) {
 	mine := map[int32]kgo.EpochOffset{}
 	g.mu.Lock()

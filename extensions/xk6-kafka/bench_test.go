@@ -139,7 +139,7 @@ func BenchmarkKMQ(b *testing.B) {
 				return 0, fmt.Errorf("%T has no markers", s.Conn())
 			}
 			q := queue{topic: topic, group: fmt.Sprintf("%s-raw-%d", topic, groups)}
-			q.markers = c.markersTopic(topic, q.group)
+			q.markers = markersTopic(topic, q.group)
 			if err := c.makeMarkersTopic(context.Background(), q); err != nil {
 				return 0, err
 			}

@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// metadataMinAge bounds how often a client asks where partitions live. The client library's 5 s would add up to 5 s to
-	// every failover; Kafka's own client waits 100 ms.
+	// metadataMinAge bounds how often a client asks for the partitions' leaders. It is the value of
+	// Kafka's own client; the library's 5 s would add up to 5 s to every failover.
 	metadataMinAge = 100 * time.Millisecond
-	// idleTimeout is Kafka's own. The library's 30 s would close the connection of a rare sender, whose next message would
-	// then wait for a new one.
+	// idleTimeout is Kafka's own. After the library's 30 s the next message of a rare sender would
+	// wait for a new connection.
 	idleTimeout = 9 * time.Minute
 )
 
-// client is a client of the library whose work, and whose end, can be cut short.
+// client is a client of the library whose requests, and whose end, can be aborted.
 type client struct {
 	*kgo.Client
 	abort context.CancelFunc
@@ -37,14 +37,14 @@ func newClient(options ...kgo.Opt) (*client, error) {
 	return &client{c, abort}, nil
 }
 
-// end closes the client, and when ctx ends it does so without saying goodbye to the broker.
+// end closes the client. When ctx ends it no longer waits for the broker.
 func (c *client) end(ctx context.Context) {
 	defer c.abort()
 	defer context.AfterFunc(ctx, c.abort)()
 	c.Close()
 }
 
-// drop is end after a failure: it must not hang, nor depend on a context that may be what failed.
+// drop is end after a failure, whose cause may be the caller's context.
 func (c *client) drop() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -56,7 +56,7 @@ func (c *client) As(target any) bool {
 	return driver.As(target, c.Client)
 }
 
-// clientOptions are the options that all clients of a connection share.
+// clientOptions are the options of all clients of a connection.
 func clientOptions(t driver.Target) ([]kgo.Opt, error) {
 	if len(t.Hosts) == 0 || t.Hosts[0] == "" {
 		return nil, errors.New(`the URL names no broker: it should look like "kafka://127.0.0.1:9092"`)
@@ -74,10 +74,10 @@ func clientOptions(t driver.Target) ([]kgo.Opt, error) {
 		kgo.Dialer(dial),
 		kgo.RetryTimeout(t.Options.Duration("requestTimeout")),
 		kgo.RequestTimeoutOverhead(t.Options.Duration("requestTimeout")),
-		kgo.RetryBackoffFn(redial.Pause), // where the library's defaults would wait 5 s
+		kgo.RetryBackoffFn(redial.Pause), // the library's default is up to 5 s
 		kgo.MetadataMinAge(metadataMinAge),
 		kgo.ConnIdleTimeout(idleTimeout),
-		kgo.DisableClientMetrics(), // they are traffic that nobody asked for
+		kgo.DisableClientMetrics(), // traffic that the test did not ask for
 	}
 	if t.ClientName != "" {
 		options = append(options, kgo.ClientID(t.ClientName))
@@ -88,8 +88,8 @@ func clientOptions(t driver.Target) ([]kgo.Opt, error) {
 	return options, nil
 }
 
-// lastFailure remembers why the latest request of a producer failed, which the library does not tell: a message whose
-// retries are over fails with [kgo.ErrRecordRetries] only.
+// lastFailure keeps the error of a producer's last request. The library fails a message after its
+// retries with [kgo.ErrRecordRetries], without the cause.
 type lastFailure struct{ err atomic.Pointer[error] }
 
 const produceKey = 0 // of the protocol's requests
@@ -111,7 +111,7 @@ func (l *lastFailure) OnBrokerConnect(_ kgo.BrokerMetadata, _ time.Duration, _ n
 	}
 }
 
-// explain adds the cause to an error that only says that the client has given up.
+// explain adds the cause to the error of a client that has given up.
 func (l *lastFailure) explain(err error) error {
 	if !errors.Is(err, kgo.ErrRecordRetries) && !errors.Is(err, kgo.ErrRecordTimeout) {
 		return err
@@ -122,7 +122,7 @@ func (l *lastFailure) explain(err error) error {
 	return err
 }
 
-// abandoned is a client that gave up, and what it was that it gave up on.
+// abandoned is the error of a client that gave up, with the cause.
 type abandoned struct{ err, cause error }
 
 func (a *abandoned) Error() string   { return a.err.Error() + ": " + a.cause.Error() }

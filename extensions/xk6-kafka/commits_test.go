@@ -42,7 +42,7 @@ func TestCommitsOnlyWhatIsSettledWithAllBeforeIt(t *testing.T) {
 	}
 	for seed := range seeds {
 		random := rand.New(rand.NewPCG(seed, 1))
-		l := newCommits("t")
+		l := newCommits()
 		l.own([]int32{0, 1, 2})
 		m := &model{map[int32][]*kgo.Record{}, map[*kgo.Record]bool{}}
 		committed := map[int32]*kgo.Record{}
@@ -84,7 +84,7 @@ func TestCommitsOnlyWhatIsSettledWithAllBeforeIt(t *testing.T) {
 }
 
 func TestCommitsForgetWhatIsGivenAway(t *testing.T) {
-	l := newCommits("t")
+	l := newCommits()
 	l.own([]int32{0, 1})
 	before := &kgo.Record{Partition: 0, Offset: 5}
 	l.deliver(before)
@@ -107,7 +107,7 @@ func TestCommitsForgetWhatIsGivenAway(t *testing.T) {
 }
 
 func TestCommitsFollowTheClientBack(t *testing.T) {
-	l := newCommits("t")
+	l := newCommits()
 	l.own([]int32{0})
 	for offset := range int64(10) {
 		l.deliver(&kgo.Record{Offset: offset})
@@ -120,7 +120,7 @@ func TestCommitsFollowTheClientBack(t *testing.T) {
 }
 
 func TestCommitsKeepNoMoreThanIsOpen(t *testing.T) {
-	l := newCommits("t")
+	l := newCommits()
 	l.own([]int32{0})
 	var window []*kgo.Record
 	for offset := range int64(100_000) {

@@ -9,29 +9,28 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// reader turns what a client polls into messages.
+// reader polls records.
 type reader struct {
 	*client
 	conn    *conn
 	topic   string
-	direct  bool  // reads partitions by itself, in no group
-	pending error // found beside messages, and told after them
-	headers int   // how many there were in all of a poll
+	pending error // polled beside messages, and returned after them
+	headers int   // the number in the last poll
 }
 
 func fetchOptionsOf(v driver.Values) []kgo.Opt {
 	return []kgo.Opt{
 		kgo.FetchMaxWait(v.Duration("fetchMaxWait")),
-		kgo.FetchMinBytes(int32(v.Int("fetchMinBytes"))),                   //gosec:disable G115 -- at most 1 GiB, as below
-		kgo.FetchMaxBytes(int32(v.Int("fetchMaxBytes"))),                   //gosec:disable G115 -- the option has limits
-		kgo.FetchMaxPartitionBytes(int32(v.Int("fetchMaxPartitionBytes"))), //gosec:disable G115 -- the option has limits
+		kgo.FetchMinBytes(int32(v.Int("fetchMinBytes"))),                   //gosec:disable G115 -- at most 1 GiB
+		kgo.FetchMaxBytes(int32(v.Int("fetchMaxBytes"))),                   //gosec:disable G115 -- at most 1 GiB
+		kgo.FetchMaxPartitionBytes(int32(v.Int("fetchMaxPartitionBytes"))), //gosec:disable G115 -- at most 1 GiB
 		kgo.BrokerMaxReadBytes(1 << 30),
 	}
 }
 
-// poll waits for records, at most n of them, and puts them into what it is given, which is empty.
+// poll waits for at most n records and appends them to records, which is empty.
 func (r *reader) poll(ctx context.Context, n int, records []*kgo.Record) (_ []*kgo.Record, err error) {
-	for len(records) == 0 && err == nil { // the library may come back with nothing
+	for len(records) == 0 && err == nil { // the library may return none
 		records, err = r.pollOnce(ctx, n, records)
 	}
 	return records, err
@@ -60,17 +59,13 @@ func (r *reader) pollOnce(ctx context.Context, n int, records []*kgo.Record) ([]
 	case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		err = ctx.Err()
 	}
-	if noTopic(err) {
-		r.AllowRebalance() // where polling holds it up: leaving the topic is one
-		err = errors.Join(err, r.again(ctx))
-	}
 	if len(records) > 0 {
 		r.pending, err = err, nil
 	}
 	return records, err
 }
 
-// message gives a record the driver's form. headers is an array that many messages share.
+// message converts a record. It appends to headers, the array of many messages.
 func message(m *driver.Message, r *kgo.Record, headers []driver.Header) []driver.Header {
 	*m = driver.Message{
 		Key: r.Key, Body: r.Value, Topic: r.Topic, Partition: r.Partition, Received: received(r), Token: r,
@@ -85,7 +80,7 @@ func message(m *driver.Message, r *kgo.Record, headers []driver.Header) []driver
 	return headers
 }
 
-// directConsumer reads all partitions by itself, in no group.
+// directConsumer reads all partitions without a group.
 type directConsumer struct {
 	reader
 	records []*kgo.Record
@@ -97,8 +92,8 @@ func (c *conn) newDirectConsumer(ctx context.Context, cfg driver.ConsumerConfig)
 	if err != nil {
 		return nil, err
 	}
-	d := &directConsumer{reader: reader{conn: c, topic: cfg.Topic, direct: true}}
-	// The offsets are explicit: "at the end" would mean where the end is when the first fetch is made.
+	d := &directConsumer{reader: reader{conn: c, topic: cfg.Topic}}
+	// The offsets are explicit: "at the end" would be the end at the first fetch.
 	d.client, err = c.newClient(append(fetchOptionsOf(cfg.Options),
 		kgo.ConsumePartitions(from.KOffsets()), kgo.WithHooks(newStamp(len(from[cfg.Topic]))))...)
 	if err != nil {
@@ -121,7 +116,7 @@ func (d *directConsumer) Receive(ctx context.Context, b driver.Batch) (int, erro
 	return n, nil
 }
 
-// Settle has nothing to do: without a group the broker does not know who has read what.
+// Settle does nothing: without a group the broker stores no offsets.
 func (d *directConsumer) Settle(_ context.Context, _ driver.Batch, o driver.Outcome) error {
 	if o != driver.Ack {
 		return errors.ErrUnsupported

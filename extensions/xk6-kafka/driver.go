@@ -7,7 +7,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -16,11 +15,11 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// maxMessageBytes is the largest body, without key and headers, that fits into a record batch of 1048588 bytes: a
-// broker's message.max.bytes unless it is configured otherwise.
+// maxMessageBytes is the largest body, without key and headers, in a record batch of 1048588 bytes:
+// the default of a broker's message.max.bytes.
 const maxMessageBytes = 1_048_512
 
-// correlation are the names that Spring for Apache Kafka has given to the headers, by which others answer requests too.
+// correlation has the header names of Spring for Apache Kafka.
 var correlation = driver.Correlation{ID: "kafka_correlationId", ReplyTo: "kafka_replyTopic"}
 
 var protocol = driver.Protocol{Name: "the protocol of Kafka"}
@@ -46,7 +45,7 @@ func init() {
 		Receipts:        true,
 		MaxMessageBytes: maxMessageBytes,
 	}
-	driver.Register(driver.Driver{
+	d := driver.Driver{
 		Name:        "kafka",
 		Schemes:     []string{"kafka", "kafka+tls", "redpanda", "redpanda+tls"},
 		Doc:         "Apache Kafka and what speaks its protocol: partitioned topics, consumer groups that commit offsets.",
@@ -54,54 +53,41 @@ func init() {
 		Features:    features,
 		Correlation: correlation,
 		Options:     append(commonOptions(), groupOptions()...),
-		Open: func(ctx context.Context, t driver.Target) (driver.Conn, error) {
-			return open(ctx, t, (*conn).newGroupConsumer, (*conn).groupBacklog)
-		},
-		Classify: classify,
-		Place:    place,
-	})
-
-	features.Order = driver.Unordered
-	features.Settle = driver.Ack | driver.Requeue | driver.Reject
-	features.Fanout = false
-	features.Attempts = true
-	driver.Register(driver.Driver{
-		Name:        "kafka-share",
-		Schemes:     []string{"kafka-share", "kafka-share+tls"},
-		Doc:         "Apache Kafka's share groups (KIP-932): a topic used as a queue, each message settled by itself.",
-		Protocol:    protocol,
-		Features:    features,
-		Correlation: correlation,
-		Options:     append(commonOptions(), shareOptions()...),
-		Open: func(ctx context.Context, t driver.Target) (driver.Conn, error) {
-			return open(ctx, t, (*conn).newShareConsumer, (*conn).shareBacklog)
-		},
-		Classify: classify,
-		Place:    place,
-	})
-
-	features.Order = driver.PerPartition
-	features.MaxMessageBytes = maxKMQMessageBytes
-	driver.Register(driver.Driver{
-		Name:        "kmq",
-		Schemes:     []string{"kmq", "kmq+tls"},
-		Doc:         "KMQ's protocol on Apache Kafka: a topic used as a queue by a consumer group, each message settled by itself through a topic of markers.",
-		Protocol:    protocol,
-		Features:    features,
-		Correlation: correlation,
-		Options:     kmqOptions(),
-		Open:        openKMQ,
+		Open:        openWith((*conn).newGroupConsumer, (*conn).groupBacklog),
 		Classify:    classify,
-		Place:       kmqPlace,
-	})
+		Place:       place,
+	}
+	driver.Register(d)
+
+	d.Features.Order = driver.Unordered
+	d.Features.Settle = driver.Ack | driver.Requeue | driver.Reject
+	d.Features.Fanout = false
+	d.Features.Attempts = true
+	d.Name = "kafka-share"
+	d.Schemes = []string{"kafka-share", "kafka-share+tls"}
+	d.Doc = "Apache Kafka's share groups (KIP-932): a topic used as a queue, each message settled by itself."
+	d.Options = append(commonOptions(), shareOptions()...)
+	d.Open = openWith((*conn).newShareConsumer, (*conn).shareBacklog)
+	driver.Register(d)
+
+	d.Features.Order = driver.PerPartition
+	d.Features.MaxMessageBytes = maxKMQMessageBytes
+	d.Name = "kmq"
+	d.Schemes = []string{"kmq", "kmq+tls"}
+	d.Doc = "KMQ's protocol on Apache Kafka: a topic used as a queue by a consumer group, " +
+		"each message settled by itself through a topic of markers."
+	d.Options = kmqOptions()
+	d.Open = openKMQ
+	d.Place = kmqPlace
+	driver.Register(d)
 }
 
-// conn is a connection to a cluster. Its own client does what is neither producing nor consuming; every producer and
-// every consumer has a client, and so connections, of its own.
+// conn is a connection to a cluster. Its client is for administration. Every producer and consumer
+// has a client, and so connections, of its own.
 type conn struct {
 	client  *client
 	admin   *kadm.Client
-	options []kgo.Opt // what every client of this connection is made with
+	options []kgo.Opt // of every client of this connection
 	hosts   string
 	info    driver.Info
 	timeout time.Duration // of requests
@@ -109,22 +95,21 @@ type conn struct {
 	consume func(*conn, context.Context, driver.ConsumerConfig) (driver.Consumer, error)
 	backlog func(*conn, context.Context, string, string) (driver.Backlog, error)
 
-	mu      sync.Mutex
-	members map[*groupConsumer]struct{} // the open consumers of groups
-	sharing map[*shareConsumer]struct{} // those of share groups
+	consumers registry
 }
 
-func open(
-	ctx context.Context, t driver.Target,
+func openWith(
 	consume func(*conn, context.Context, driver.ConsumerConfig) (driver.Consumer, error),
 	backlog func(*conn, context.Context, string, string) (driver.Backlog, error),
-) (driver.Conn, error) {
-	c, err := dial(ctx, t)
-	if err != nil {
-		return nil, err
+) func(context.Context, driver.Target) (driver.Conn, error) {
+	return func(ctx context.Context, t driver.Target) (driver.Conn, error) {
+		c, err := dial(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		c.consume, c.backlog = consume, backlog
+		return c, nil
 	}
-	c.consume, c.backlog = consume, backlog
-	return c, nil
 }
 
 func dial(ctx context.Context, t driver.Target) (*conn, error) {
@@ -132,10 +117,7 @@ func dial(ctx context.Context, t driver.Target) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{
-		options: options, hosts: strings.Join(t.Hosts, ","), timeout: t.Options.Duration("requestTimeout"),
-		members: map[*groupConsumer]struct{}{}, sharing: map[*shareConsumer]struct{}{},
-	}
+	c := &conn{options: options, hosts: strings.Join(t.Hosts, ","), timeout: t.Options.Duration("requestTimeout")}
 	if c.client, err = newClient(options...); err != nil {
 		return nil, err
 	}
@@ -151,7 +133,7 @@ func dial(ctx context.Context, t driver.Target) (*conn, error) {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case greeting.Err() != nil:
-			return nil, fmt.Errorf("no answer from %s within %s: %w", strings.Join(t.Hosts, ","), timeout, greeting.Err())
+			return nil, fmt.Errorf("no answer from %s within %s: %w", c.hosts, timeout, greeting.Err())
 		}
 		if first := (*kgo.ErrFirstReadEOF)(nil); errors.As(err, &first) {
 			err = &refusedError{err}
@@ -161,7 +143,7 @@ func dial(ctx context.Context, t driver.Target) (*conn, error) {
 	return c, nil
 }
 
-// greet proves that the cluster answers and learns what it is.
+// greet checks that the cluster answers and reads its description.
 func (c *conn) greet(ctx context.Context) error {
 	if err := c.client.Ping(ctx); err != nil {
 		return err
@@ -181,25 +163,25 @@ func (c *conn) greet(ctx context.Context) error {
 			break
 		}
 	}
-	c.info = driver.Info{Server: product(metadata.Cluster, guess), Client: "franz-go" + clientVersion(), Nodes: len(metadata.Brokers)}
+	c.info = driver.Info{
+		Server: product(metadata.Cluster, guess), Client: "franz-go" + clientVersion(), Nodes: len(metadata.Brokers),
+	}
 	return nil
 }
 
-// product is who answers. Redpanda begins the cluster's id with its name, so that clients can tell it from others, and the protocol tells no version of
-// it. protocol is the version of Apache Kafka that has the same requests, or "".
+// product names the server. A cluster id of Redpanda begins with "redpanda.". protocol is the
+// version of Apache Kafka with the same requests, or "".
 func product(clusterID, protocol string) string {
-	switch redpanda := strings.HasPrefix(clusterID, "redpanda."); {
-	case redpanda && protocol == "":
-		return "Redpanda, by its cluster id"
-	case redpanda:
-		return "Redpanda, by its cluster id, with the protocol of Apache Kafka " + protocol
+	switch {
+	case strings.HasPrefix(clusterID, "redpanda."):
+		return "Redpanda"
 	case protocol == "":
 		return "Apache Kafka"
 	}
 	return "Apache Kafka " + protocol + ", by its protocol"
 }
 
-// clientVersion is the version of franz-go that this program was built with, after a space.
+// clientVersion is the version of franz-go in this program, after a space.
 func clientVersion() string {
 	build, _ := debug.ReadBuildInfo()
 	if build == nil {
@@ -217,16 +199,16 @@ func (c *conn) NewConsumer(ctx context.Context, cfg driver.ConsumerConfig) (driv
 	return c.consume(c, ctx, cfg)
 }
 
-// Backlog is how far the group's committed offsets are behind the ends of the partitions, or behind their starts where
-// the group has committed nothing. Share groups count what is in flight too. Of a topic that is compacted it is an estimate: nobody returns which offsets have a
-// record.
+// Backlog is the distance from the group's committed offsets, or the starts of partitions without a
+// commit, to their ends. It is an estimate if the topic is compacted, because the offsets without a
+// record are not known, and if the broker has dropped uncommitted messages.
 func (c *conn) Backlog(ctx context.Context, topic, group string) (driver.Backlog, error) {
 	b, err := c.backlog(c, ctx, topic, group)
-	b.Estimate = b.Messages > 0 && c.compacts(ctx, topic)
+	b.Estimate = b.Estimate || b.Messages > 0 && c.compacts(ctx, topic)
 	return b, err
 }
 
-// compacts reports whether the broker removes records of a topic that others of their keys follow. Who may not ask has seen no such topic.
+// compacts reports whether the broker compacts a topic; false if its configs cannot be read.
 func (c *conn) compacts(ctx context.Context, topic string) bool {
 	configs, err := c.configs(ctx, topic)
 	return err == nil && strings.Contains(configs["cleanup.policy"], "compact")
@@ -245,15 +227,16 @@ func (c *conn) Close(ctx context.Context) error {
 	return nil
 }
 
-// newClient makes a client for one producer or consumer. By then the cluster has answered this connection: what closes a
-// new connection at once is not a lack of TLS or SASL, as the library takes it for, but a broker that is going away.
+// newClient makes a client for one producer or consumer. The cluster has answered this connection
+// before, so a connection that closes at once means a stopping broker, and not a lack of TLS or
+// SASL.
 func (c *conn) newClient(options ...kgo.Opt) (*client, error) {
 	return newClient(slices.Concat(c.options, []kgo.Opt{kgo.AlwaysRetryEOF()}, options)...)
 }
 
-// patiently does again what failed for want of something that the broker is still getting ready: a coordinator, or news
-// of a topic just made. It is for getting ready, not for what is measured.
-func (c *conn) patiently(ctx context.Context, do func() error) error {
+// retry repeats do while the broker is not ready, such as without a coordinator or a leader. It is
+// for preparations only, not for measured operations.
+func (c *conn) retry(ctx context.Context, do func() error) error {
 	deadline := time.After(c.timeout)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -274,31 +257,16 @@ func (c *conn) patiently(ctx context.Context, do func() error) error {
 
 // partitions returns how many partitions a topic has.
 func (c *conn) partitions(ctx context.Context, topic string) (int, error) {
-	detail, err := c.detail(ctx, topic)
-	return len(detail.Partitions), err
+	t, err := c.metadata(ctx, topic)
+	return len(t.Partitions), err
 }
 
 // leaders returns how many brokers lead partitions of a topic.
 func (c *conn) leaders(ctx context.Context, topic string) (int, error) {
-	detail, err := c.detail(ctx, topic)
+	t, err := c.metadata(ctx, topic)
 	leaders := map[int32]bool{}
-	for _, p := range detail.Partitions {
+	for _, p := range t.Partitions {
 		leaders[p.Leader] = true
 	}
 	return len(leaders), err
-}
-
-func (c *conn) detail(ctx context.Context, topic string) (detail kadm.TopicDetail, err error) {
-	details, err := c.admin.ListTopicsWithInternal(ctx, topic)
-	if err != nil {
-		return detail, err
-	}
-	detail, ok := details[topic]
-	switch {
-	case !ok:
-		return detail, errors.New("the broker's answer lacks the topic " + topic)
-	case detail.Err != nil:
-		return detail, fmt.Errorf("topic %s: %w", topic, detail.Err)
-	}
-	return detail, nil
 }

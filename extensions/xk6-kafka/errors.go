@@ -10,36 +10,31 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// errRevoked is a settlement that came too late: the group has given the message's partition to another member, which
+// errRevoked is the error of a late settlement: another member owns the message's partition and
 // receives the message again.
-var errRevoked = errors.New("a partition has been given to another member of the group: what was received from it will be delivered again, and the rest is settled")
+var errRevoked = errors.New("a partition has been given to another member of the group: " +
+	"its messages are delivered again, the others are settled")
 
-// errForgotten is a message that waited to be sent to a topic that was deleted.
-var errForgotten = errors.New("the topic was deleted while the message waited to be sent")
-
-// purged is what the library says of such a message; it exports no error for it.
-const purged = "topic purged while buffered"
-
-// noPartition is how the library begins to say that a topic has no such partition, and how many it has; there is no error for that, either.
+// noPartition begins the library's error for a partition that the topic does not have.
 const noPartition = "invalid record partitioning choice of "
 
-// tooLargeError is a message that does not fit into a batch and was not sent.
+// tooLargeError is the error of a message that does not fit into a batch and was not sent.
 type tooLargeError struct {
 	batch int64 // the largest, in bytes
 	err   error
 }
 
 func (e *tooLargeError) Error() string {
-	return fmt.Sprintf("the message, with its key and headers, is larger than a batch of the producer may be: option \"batchMaxBytes\" is %d", e.batch)
+	return fmt.Sprintf("the message with its key and headers does not fit into a batch: "+
+		"option \"batchMaxBytes\" is %d", e.batch)
 }
 
 func (e *tooLargeError) Unwrap() error { return e.err }
 
-// kinds of the broker's own errors; what is missing here is Rejected where the client cannot change it by trying again,
-// and Disconnected where it can.
+// kinds has the broker's own errors. Others are Disconnected if they are retriable, else Rejected.
 var kinds = map[int16]driver.Kind{
 	kerr.RequestTimedOut.Code:              driver.Timeout,
-	kerr.NotEnoughReplicasAfterAppend.Code: driver.Timeout, // the leader has it, the others may come to
+	kerr.NotEnoughReplicasAfterAppend.Code: driver.Timeout, // the leader has it, the others may get it
 
 	kerr.ThrottlingQuotaExceeded.Code:  driver.Throttled,
 	kerr.ShareSessionLimitReached.Code: driver.Throttled,
@@ -67,7 +62,7 @@ var kinds = map[int16]driver.Kind{
 	kerr.UnsupportedEndpointType.Code:     driver.Unsupported,
 	kerr.SecurityDisabled.Code:            driver.Unsupported,
 
-	// The broker is there and refuses for now: trying again is not a matter of the connection.
+	// Retriable, and the connection is not the cause.
 	kerr.NotEnoughReplicas.Code: driver.Rejected,
 	kerr.CorruptMessage.Code:    driver.Rejected,
 
@@ -81,7 +76,7 @@ func classify(err error) driver.Kind {
 			return kind
 		}
 		if broker.Retriable {
-			return driver.Disconnected // no leader, not the leader, no coordinator: the way to the partition is broken
+			return driver.Disconnected // no leader, not the leader, no coordinator
 		}
 		return driver.Rejected
 	}
@@ -90,8 +85,6 @@ func classify(err error) driver.Kind {
 		return driver.Closed
 	case errors.Is(err, errRevoked):
 		return driver.Rejected
-	case errors.Is(err, errForgotten):
-		return driver.NotFound
 	case errors.Is(err, kgo.ErrMaxBuffered):
 		return driver.Throttled
 	case errors.As(err, new(*kadm.AuthError)), errors.As(err, new(*refusedError)):
@@ -101,11 +94,17 @@ func classify(err error) driver.Kind {
 		return kind
 	}
 	switch {
-	// The client may add that a connection has died, and not whether it ended that itself because nobody answered.
+	// The client may add that a connection broke. It breaks silent connections itself.
 	case errors.Is(err, kgo.ErrRecordRetries), errors.Is(err, kgo.ErrRecordTimeout):
 		return driver.Timeout
 	case kgo.IsRetryableBrokerErr(err):
 		return driver.Disconnected
 	}
 	return driver.Unknown
+}
+
+// noTopic reports whether a topic is absent or is not the one the client opened.
+func noTopic(err error) bool {
+	return errors.Is(err, kerr.UnknownTopicID) || errors.Is(err, kerr.UnknownTopicOrPartition) ||
+		errors.Is(err, kerr.InconsistentTopicID)
 }

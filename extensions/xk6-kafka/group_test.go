@@ -121,48 +121,6 @@ func TestRevocationFreesThePrefetch(t *testing.T) {
 	take(t, first, 5)
 }
 
-func TestStaticMembers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("part of make test-full")
-	}
-	f := single(t)
-	topic := f.topic(t, 1)
-	p := f.producer(t, topic, nil)
-	for _, leave := range []bool{true, false} {
-		config := with(t, f, map[string]any{"instanceId": "worker", "leaveOnClose": leave, "sessionTimeout": "6s"})
-		group := topic + map[bool]string{true: "-leaves", false: "-stays"}[leave]
-		first := f.consumer(t, topic, group, config)
-		second := f.consumer(t, topic, group, config) // worker-1, and without a partition
-		f.send(t, p, numbered("one", 1))
-		take(t, first, 1)
-		begin := time.Now()
-		closed(t, first)
-		take(t, second, 1)
-		took := time.Since(begin)
-		closed(t, second)
-		if leave && took > 5*time.Second {
-			t.Errorf("a member that left at once kept its partition for %v", took)
-		}
-		if !leave && took < 5*time.Second {
-			t.Errorf("a member that did not leave kept its partition for %v only, want the session timeout of 6 s", took)
-		}
-	}
-}
-
-// An instance that comes back in time gets its partitions back, and nobody else notices.
-func TestStaticMemberComesBack(t *testing.T) {
-	t.Parallel()
-	f := single(t)
-	topic := f.topic(t, 1)
-	config := with(t, f, map[string]any{"instanceId": "back", "leaveOnClose": "false"})
-	first := f.consumer(t, topic, topic, config)
-	closed(t, first)
-	f.send(t, f.producer(t, topic, nil), numbered("away", 3))
-	again := f.consumer(t, topic, topic, config)
-	take(t, again, 3)
-	closed(t, again)
-}
-
 // What is acknowledged out of order is committed by what closes the gap, and not before.
 func TestGapIsNotCommitted(t *testing.T) {
 	t.Parallel()

@@ -8,38 +8,37 @@ import (
 	"sync"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/inbox"
 )
 
-// kmqConsumer is a member of a consumer group that commits what it has begun with, and settles each message by a marker.
+// kmqConsumer is a member of a consumer group that commits the messages with a start marker, and
+// settles each by an end marker.
 type kmqConsumer struct {
 	*inbox.Inbox[*delivery]
 	member
 	queue   queue
-	owner   *kmqConn
 	confirm bool
 	room    *inbox.Room
 	polling sync.WaitGroup
 	tracker *tracker
+	failure failure // of a marker without a waiting Settle
 
-	polled []*kgo.Record // that the group has not been told of yet
+	polled []*kgo.Record // and not committed
 
 	state  sync.Mutex
-	begun  map[*batch]struct{} // of which not all is settled
-	failed error               // of a marker that nobody waited for
+	begun  map[*batch]struct{} // with unsettled messages
 	report func(o driver.Outcome, n int, err error)
 	closed bool
 }
 
-// batch is what was begun with at once.
+// batch holds the messages of one fetch.
 type batch struct {
 	deliveries []delivery
-	open       int // of these, those that are not settled
-	until      time.Time
+	unsettled  int
+	until      time.Time // when trackers send it again
 }
 
 // delivery is a message that has a start marker.
@@ -55,11 +54,7 @@ func (c *kmqConn) NewConsumer(ctx context.Context, cfg driver.ConsumerConfig) (d
 	if cfg.Group == "" {
 		cfg.Group = defaultGroup(cfg.Topic)
 	}
-	v := cfg.Options
-	if err := checkProtocol(v); err != nil {
-		return nil, err
-	}
-	q := c.queue(cfg.Topic, cfg.Group, v)
+	q := newQueue(cfg.Topic, cfg.Group, cfg.Options)
 	if q.letters != "" {
 		if _, err := c.metadata(ctx, q.letters); err != nil {
 			return nil, &driver.OptionError{Name: "deadLetterTopic", Err: err}
@@ -68,60 +63,41 @@ func (c *kmqConn) NewConsumer(ctx context.Context, cfg driver.ConsumerConfig) (d
 	if err := c.makeMarkersTopic(ctx, q); err != nil {
 		return nil, err
 	}
-	partitions, err := c.partitions(ctx, cfg.Topic)
+	k := &kmqConsumer{
+		member: newMember(c.conn, cfg.Topic, cfg.Group), queue: q, confirm: cfg.ConfirmSettle,
+		room: inbox.NewRoom(cfg.Prefetch), begun: map[*batch]struct{}{}, Inbox: inbox.New(hand),
+	}
+	options, err := k.prepare(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	var ends kadm.Offsets
-	if cfg.Start == driver.StartNew {
-		if ends, err = c.offsets(ctx, cfg.Topic, driver.StartNew); err == nil {
-			err = c.anchor(ctx, cfg.Group, ends)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	k := &kmqConsumer{
-		member: newMember(c.conn, cfg.Topic, cfg.Group), queue: q, owner: c, confirm: cfg.ConfirmSettle,
-		room: inbox.NewRoom(cfg.Prefetch), begun: map[*batch]struct{}{},
-	}
-	if ends != nil {
-		k.anchors = map[int32]int64{}
-	}
-	k.Inbox = inbox.New(hand)
-	options := append(fetchOptionsOf(v), membershipOf(v)...)
 	options = append(options, c.sendingAgain()...)
 	if k.client, err = c.newClient(append(options,
-		kgo.WithHooks(newStamp(partitions), &k.member),
-		kgo.ConsumeTopics(cfg.Topic),
-		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
-		kgo.ConsumerGroup(cfg.Group),
-		kgo.AdjustFetchOffsetsFn(k.begin),
 		kgo.DisableAutoCommit(),
-		kgo.BlockRebalanceOnPoll(), // what was polled is committed before its partitions go
-		kgo.OnPartitionsAssigned(func(context.Context, *kgo.Client, map[string][]int32) { k.news(nil) }),
+		kgo.BlockRebalanceOnPoll(), // polled messages are committed before their partitions are revoked
+		kgo.OnPartitionsAssigned(func(context.Context, *kgo.Client, map[string][]int32) { k.answer(nil) }),
 	)...); err != nil {
 		return nil, err
 	}
-	err = k.await(ctx)
-	if err == nil && ends != nil {
-		err = k.anchored(ctx, ends)
-	}
-	if err == nil {
-		k.tracker, err = c.newTracker(ctx, q, v, k.Fail)
+	if err = k.await(ctx); err == nil {
+		k.tracker, err = c.newTracker(ctx, q, cfg.Options, k.Fail)
 	}
 	if err != nil {
 		k.drop()
 		return nil, err
 	}
-	c.mu.Lock()
-	c.consumers[k] = struct{}{}
-	c.mu.Unlock()
+	c.consumers.add(k, cfg.Topic, cfg.Group)
 	k.polling.Go(func() { k.Poll(k.room, cfg.Prefetch, k.fetch) })
 	return k, nil
 }
 
-// sendingAgain are options for markers and for messages that are sent again. Each fails before its sender gives up waiting, and may be sent anew.
+// flush sends the buffered markers.
+func (k *kmqConsumer) flush(ctx context.Context) error {
+	return errors.Join(k.Flush(ctx), k.tracker.Flush(ctx))
+}
+
+// sendingAgain are the client's options for markers and copies of messages. They fail before the
+// requests that wait for them, and may be sent again.
 func (c *conn) sendingAgain() []kgo.Opt {
 	return []kgo.Opt{
 		kgo.RecordPartitioner(newPartitioner("sticky")),
@@ -135,22 +111,23 @@ func (c *conn) sendingAgain() []kgo.Opt {
 	}
 }
 
-// fetch polls, writes start markers, commits, and only then gives messages to be received. What has failed half way is gone on with by the next call.
+// fetch polls, writes start markers, commits, and returns the messages. After a failure the next
+// call continues with the polled messages.
 func (k *kmqConsumer) fetch(ctx context.Context, most int) ([]*delivery, error) {
 	var err error
 	if len(k.polled) == 0 {
 		if k.polled, err = k.poll(ctx, most, k.polled[:0]); len(k.polled) == 0 {
-			k.AllowRebalance() // which an error holds up as records do
+			k.AllowRebalance() // an error blocks it too
 			return nil, err
 		}
 	}
 	mine := slices.DeleteFunc(slices.Clone(k.polled), func(r *kgo.Record) bool { return !k.queue.mine(r) })
-	// Neither ends with the consumer: Close waits for what has begun, or aborts the client.
+	// Not ctx: Close waits for the markers and the commit, or aborts the client.
 	if err := k.start(context.Background(), mine); err != nil {
 		return nil, err
 	}
 	until := time.Now().Add(k.queue.redeliverAfter)
-	if err = k.CommitRecords(context.Background(), k.polled...); err != nil && !lostMembership(err) && !noTopic(err) {
+	if err = k.CommitRecords(context.Background(), k.polled...); err != nil && !lostMembership(err) {
 		return nil, err
 	}
 	clear(k.polled)
@@ -164,29 +141,20 @@ func (k *kmqConsumer) fetch(ctx context.Context, most int) ([]*delivery, error) 
 
 // start writes start markers and waits for them.
 func (k *kmqConsumer) start(ctx context.Context, messages []*kgo.Record) error {
-	err := k.ProduceSync(ctx, startMarkers(k.queue.markers, messages, k.queue.redeliverAfter)...).FirstErr()
-	if noTopic(err) { // it was deleted with the topic, which is there again
-		k.PurgeTopicsFromProducing(k.queue.markers)
-		return errors.Join(err, k.owner.makeMarkersTopic(ctx, k.queue))
-	}
-	return err
+	return k.ProduceSync(ctx, startMarkers(k.queue.markers, messages, k.queue.redeliverAfter)...).FirstErr()
 }
 
-// lostMembership reports whether a commit failed because the partitions are somebody else's.
+// lostMembership reports whether a commit failed because the partitions are another member's.
 func lostMembership(err error) bool {
-	for _, lost := range []error{kerr.UnknownMemberID, kerr.IllegalGeneration, kerr.FencedInstanceID, kerr.FencedMemberEpoch, kerr.RebalanceInProgress} {
-		if errors.Is(err, lost) {
-			return true
-		}
-	}
-	return false
+	return errors.Is(err, kerr.UnknownMemberID) || errors.Is(err, kerr.IllegalGeneration) ||
+		errors.Is(err, kerr.FencedMemberEpoch) || errors.Is(err, kerr.RebalanceInProgress)
 }
 
 func (k *kmqConsumer) deliver(messages []*kgo.Record, until time.Time) []*delivery {
 	if len(messages) == 0 {
 		return nil
 	}
-	b := &batch{deliveries: make([]delivery, len(messages)), open: len(messages), until: until}
+	b := &batch{deliveries: make([]delivery, len(messages)), unsettled: len(messages), until: until}
 	all := make([]*delivery, len(messages))
 	for i, r := range messages {
 		b.deliveries[i] = delivery{record: r, attempt: attempt(r), batch: b}
@@ -198,17 +166,17 @@ func (k *kmqConsumer) deliver(messages []*kgo.Record, until time.Time) []*delive
 	return all
 }
 
-// hand turns deliveries into messages, without the headers that are the protocol's.
-func hand(b driver.Batch, came []*delivery) {
+// hand converts deliveries to messages, without the headers of the protocol.
+func hand(b driver.Batch, deliveries []*delivery) {
 	n := 0
-	for _, d := range came {
+	for _, d := range deliveries {
 		n += len(d.record.Headers)
 	}
 	headers := make([]driver.Header, 0, n)
-	for i, d := range came {
+	for i, d := range deliveries {
 		headers = message(&b[i], d.record, headers)
 		if d.attempt > 1 {
-			b[i].Headers = slices.DeleteFunc(b[i].Headers, func(h driver.Header) bool { return h.Name == redeliveryCount || h.Name == redeliveryGroup })
+			b[i].Headers = slices.DeleteFunc(b[i].Headers, func(h driver.Header) bool { return ours(h.Name) })
 		}
 		b[i].Attempt = int32(min(d.attempt, math.MaxInt32)) //gosec:disable G115 -- a count, far below the limit
 		b[i].Token = d

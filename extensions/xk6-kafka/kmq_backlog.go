@@ -2,7 +2,6 @@ package kafka
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -10,27 +9,26 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// Backlog is how far the group is behind the ends of the partitions, and how many messages before that have begun and not ended. What was sent again
-// for another group counts until it is passed over, and a message that another process is sending again may count twice until its end marker is there.
+// Backlog is the distance from the group's commits to the ends of the partitions, and the messages
+// before that with a start and no end marker. Copies for other groups count until they are skipped.
+// A message that another process sends again may count twice until its end marker is written.
 func (c *kmqConn) Backlog(ctx context.Context, topic, group string) (backlog driver.Backlog, err error) {
 	if group == "" {
 		group = defaultGroup(topic)
 	}
-	for _, k := range c.open(topic, group) {
-		if err := errors.Join(k.Flush(ctx), k.tracker.Flush(ctx)); err != nil {
-			return backlog, err
-		}
+	if err := c.consumers.flush(ctx, topic, group); err != nil {
+		return backlog, err
 	}
-	// In this order a message may be counted although it has ended since, and none is missed.
-	ahead, err := c.uncommittedSpans(ctx, topic, group)
+	// In this order no message is missed, and one that ends meanwhile may be counted.
+	spans, dropped, err := c.uncommittedSpans(ctx, topic, group)
 	if err != nil {
 		return backlog, err
 	}
-	begun, err := c.begun(ctx, queue{topic: topic, group: group, markers: c.markersTopic(topic, group)})
+	begun, err := c.begun(ctx, queue{topic: topic, group: group, markers: markersTopic(topic, group)})
 	if err != nil {
 		return backlog, err
 	}
-	for partition, s := range ahead {
+	for partition, s := range spans {
 		backlog.Messages += max(0, s.end-s.from)
 		if p := begun[partition]; p != nil {
 			for offset := range p.messages {
@@ -40,34 +38,19 @@ func (c *kmqConn) Backlog(ctx context.Context, topic, group string) (backlog dri
 			}
 		}
 	}
-	backlog.Estimate = backlog.Messages > 0 && c.compacts(ctx, topic)
+	backlog.Estimate = dropped || backlog.Messages > 0 && c.compacts(ctx, topic)
 	return backlog, nil
-}
-
-func (c *kmqConn) open(topic, group string) (all []*kmqConsumer) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for k := range c.consumers {
-		if k.queue.topic == topic && k.queue.group == group {
-			all = append(all, k)
-		}
-	}
-	return all
 }
 
 // begun reads the markers of a group that trackers still need.
 func (c *kmqConn) begun(ctx context.Context, q queue) (map[int32]*inProgress, error) {
 	all := map[int32]*inProgress{}
-	ahead, err := c.uncommittedSpans(ctx, q.markers, q.trackers())
-	if noTopic(err) { // no consumer has been there
+	spans, _, err := c.uncommittedSpans(ctx, q.markers, q.trackers())
+	if noTopic(err) { // the group had no consumer
 		return all, nil
 	}
 	if err != nil {
 		return nil, err
-	}
-	spans := map[int32]span{}
-	for partition, s := range ahead {
-		spans[partition] = s.span
 	}
 	err = c.readSpans(ctx, q.markers, spans, func(r *kgo.Record) {
 		p := all[r.Partition]
@@ -80,7 +63,7 @@ func (c *kmqConn) begun(ctx context.Context, q queue) (map[int32]*inProgress, er
 	return all, err
 }
 
-// readSpans reads parts of partitions that are there, in the order of each.
+// readSpans calls see for each record of parts of partitions, in the order of each partition.
 func (c *conn) readSpans(ctx context.Context, topic string, spans map[int32]span, see func(*kgo.Record)) error {
 	from := map[int32]kgo.Offset{}
 	for partition, s := range spans {
@@ -91,7 +74,11 @@ func (c *conn) readSpans(ctx context.Context, topic string, spans map[int32]span
 	if len(from) == 0 {
 		return nil
 	}
-	cl, err := c.newClient(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: from}), kgo.FetchMaxWait(100*time.Millisecond), kgo.BrokerMaxReadBytes(1<<30))
+	cl, err := c.newClient(
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: from}),
+		kgo.FetchMaxWait(100*time.Millisecond),
+		kgo.BrokerMaxReadBytes(1<<30),
+	)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-//gosec:disable G115 -- what a marker says, in Java's numbers
+//gosec:disable G115 -- markers have Java's signed numbers
 package kafka
 
 import (
@@ -9,53 +9,45 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// A marker says of a message, by its partition and offset, that a consumer has begun with it, and after how long it is sent again unless the marker
-// of its end comes before. The bytes are those of KMQ's own library, big endian: the key is the partition (4) and the offset (8), the value 1 and
-// milliseconds (8), or 0. Markers are in the partition that has the number of the message's.
+// A marker has the format of KMQ's own library, big endian. Key: partition (4) and offset (8) of
+// the message. Value: 1 and redeliverAfter in ms (8) for a start, 0 for an end. It is in the
+// partition with the number of the message's.
 const (
 	markerKeyBytes   = 12
 	startMarkerBytes = 9
-	markerBytes      = markerKeyBytes + startMarkerBytes
 )
 
 var endOfMessage = []byte{0}
 
-// startMarkers are for messages that a consumer begins with. All of them share their memory.
+// startMarkers returns the markers of messages that a consumer begins with.
 func startMarkers(topic string, messages []*kgo.Record, redeliverAfter time.Duration) []*kgo.Record {
-	memory := make([]byte, 0, len(messages)*markerBytes)
-	return markers(topic, messages, func(marker *kgo.Record, m *kgo.Record) {
-		at := len(memory)
-		memory = appendKey(memory, m)
-		memory = append(memory, 1)
-		memory = binary.BigEndian.AppendUint64(memory, uint64(redeliverAfter.Milliseconds())) // of an option that is not negative
-		marker.Key, marker.Value = memory[at:at+markerKeyBytes:at+markerKeyBytes], memory[at+markerKeyBytes:len(memory):len(memory)]
-	})
+	value := binary.BigEndian.AppendUint64([]byte{1}, uint64(redeliverAfter.Milliseconds()))
+	return markers(topic, messages, value)
 }
 
-// endMarkers are for messages that are done with, or sent again.
+// endMarkers returns the markers of messages that were settled or sent again.
 func endMarkers(topic string, messages []*kgo.Record) []*kgo.Record {
-	memory := make([]byte, 0, len(messages)*markerKeyBytes)
-	return markers(topic, messages, func(marker *kgo.Record, m *kgo.Record) {
-		at := len(memory)
-		memory = appendKey(memory, m)
-		marker.Key, marker.Value = memory[at:len(memory):len(memory)], endOfMessage
-	})
+	return markers(topic, messages, endOfMessage)
 }
 
-func markers(topic string, messages []*kgo.Record, fill func(marker, message *kgo.Record)) []*kgo.Record {
+// markers allocates once for all records and once for all keys.
+func markers(topic string, messages []*kgo.Record, value []byte) []*kgo.Record {
+	keys := make([]byte, 0, len(messages)*markerKeyBytes)
 	records := make([]kgo.Record, len(messages))
 	all := make([]*kgo.Record, len(messages))
 	for i, m := range messages {
+		begin := len(keys)
+		keys = binary.BigEndian.AppendUint32(keys, uint32(m.Partition))
+		keys = binary.BigEndian.AppendUint64(keys, uint64(m.Offset))
+		records[i] = kgo.Record{
+			Topic:     topic,
+			Partition: m.Partition,
+			Key:       keys[begin:len(keys):len(keys)],
+			Value:     value,
+		}
 		all[i] = &records[i]
-		all[i].Topic, all[i].Partition = topic, m.Partition
-		fill(all[i], m)
 	}
 	return all
-}
-
-func appendKey(to []byte, m *kgo.Record) []byte {
-	to = binary.BigEndian.AppendUint32(to, uint32(m.Partition))
-	return binary.BigEndian.AppendUint64(to, uint64(m.Offset))
 }
 
 // begun is a message that has a start marker.
@@ -63,21 +55,21 @@ type begun struct {
 	offset int64 // of the message
 	marker int64 // offset of the marker
 	due    int64 // when it is sent again, in ms since the Unix epoch by the clock of the markers
-	ended  bool  // or begun anew by a later marker
+	ended  bool  // or begun again by a later marker
 }
 
-// inProgress is what the markers of one partition, read in their order, say of its messages.
+// inProgress holds the begun messages of one partition, from its markers read in their order.
 type inProgress struct {
 	messages map[int64]*begun // by offset
 	byMarker []*begun         // in the order of the markers; the first may have ended
-	byTime   dueFirst         // those that are not being sent again; any may have ended
+	byTime   dueFirst         // without messages that are being sent again; any may have ended
 	next     int64            // the offset after the last marker
 	last     int64            // when the last marker was written, in ms since the Unix epoch
 }
 
 func newInProgress() *inProgress { return &inProgress{messages: map[int64]*begun{}} }
 
-// read takes in the next marker. What is no marker is passed over.
+// read adds the next marker. It skips other records.
 func (p *inProgress) read(r *kgo.Record) {
 	p.next, p.last = r.Offset+1, r.Timestamp.UnixMilli()
 	if len(r.Key) != markerKeyBytes || len(r.Value) == 0 {
@@ -97,7 +89,7 @@ func (p *inProgress) read(r *kgo.Record) {
 	heap.Push(&p.byTime, b)
 }
 
-// due takes those that are to be sent again. They stay in progress until the markers of their ends are read.
+// due removes the due messages from byTime. They stay in progress until their end markers are read.
 func (p *inProgress) due(now int64) (all []*begun) {
 	for len(p.byTime) > 0 && (p.byTime[0].ended || p.byTime[0].due <= now) {
 		if b, _ := heap.Pop(&p.byTime).(*begun); !b.ended {
@@ -107,13 +99,13 @@ func (p *inProgress) due(now int64) (all []*begun) {
 	return all
 }
 
-// putBack is for one that could not be sent again: it is due again later.
+// putBack makes a message due later that could not be sent again.
 func (p *inProgress) putBack(b *begun, due int64) {
 	b.due = due
 	heap.Push(&p.byTime, b)
 }
 
-// begin is the offset of the first marker that is still needed by who reads the markers from there.
+// begin returns the offset of the first marker that a new tracker needs.
 func (p *inProgress) begin() int64 {
 	for len(p.byMarker) > 0 && p.byMarker[0].ended {
 		p.byMarker[0] = nil

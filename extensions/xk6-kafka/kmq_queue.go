@@ -1,41 +1,39 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// Headers of a message that was sent again. The first is KMQ's own; the second is for the other groups of the topic, to which it is none of theirs.
+// Headers of a copy. The first is KMQ's own; by the second other groups of the topic skip it.
 const (
 	redeliveryCount = "kmq-redelivery-count" // 4 bytes, big endian
 	redeliveryGroup = "kmq-redelivery-group"
 )
 
-// queue is a topic as one group has it: what its consumers and its trackers know alike.
+// queue is the configuration of a topic and group, shared by consumers and trackers.
 type queue struct {
 	topic, group   string
-	markers        string // the topic
+	markers        string // the topic of markers
 	letters        string // the topic of dead letters, or ""
 	redeliverAfter time.Duration
-	requeueDelay   time.Duration
-	maxAttempts    int64 // or 0
+	maxAttempts    int64 // 0 is no limit
 }
 
-func (c *kmqConn) queue(topic, group string, v driver.Values) queue {
+func newQueue(topic, group string, v driver.Values) queue {
 	return queue{
-		topic: topic, group: group, markers: c.markersTopic(topic, group), letters: v.String("deadLetterTopic"),
-		redeliverAfter: v.Duration("redeliverAfter"), requeueDelay: v.Duration("requeueDelay"), maxAttempts: v.Int("maxAttempts"),
+		topic: topic, group: group, markers: markersTopic(topic, group), letters: v.String("deadLetterTopic"),
+		redeliverAfter: v.Duration("redeliverAfter"), maxAttempts: v.Int("maxAttempts"),
 	}
 }
 
-// attempt counts the deliveries of a message with this one.
+// attempt returns the number of a message's deliveries, this one included.
 func attempt(r *kgo.Record) int64 {
 	if count, ok := header(r, redeliveryCount); ok && len(count) == 4 {
 		return int64(binary.BigEndian.Uint32(count)) + 1
@@ -43,10 +41,10 @@ func attempt(r *kgo.Record) int64 {
 	return 1
 }
 
-// mine is false for a message that was sent again for another group.
+// mine returns false for a copy that belongs to another group.
 func (q *queue) mine(r *kgo.Record) bool {
-	group, again := header(r, redeliveryGroup)
-	return !again || string(group) == q.group
+	group, isCopy := header(r, redeliveryGroup)
+	return !isCopy || string(group) == q.group
 }
 
 func header(r *kgo.Record, name string) (value []byte, ok bool) {
@@ -58,38 +56,40 @@ func header(r *kgo.Record, name string) (value []byte, ok bool) {
 	return nil, false
 }
 
-func ours(h kgo.RecordHeader) bool { return h.Key == redeliveryCount || h.Key == redeliveryGroup }
+func ours(header string) bool { return header == redeliveryCount || header == redeliveryGroup }
 
-// again is a message as it is sent to the topic once more, behind everything that is there: the same but for the place, the time and the headers above. It is a
-// dead letter, or nil, where it was delivered as often as may be.
+// again returns the copy that redelivers a message at the end of its partition. After maxAttempts
+// it returns the dead letter, or nil if there is none.
 func (q *queue) again(r *kgo.Record, delivered int64) *kgo.Record {
 	if q.maxAttempts > 0 && delivered >= q.maxAttempts {
 		return q.letter(r)
 	}
+	count := binary.BigEndian.AppendUint32(nil, uint32(delivered)) //gosec:disable G115 -- far below the limit
 	again := copied(r, q.topic, r.Partition)
 	again.Headers = append(again.Headers,
-		kgo.RecordHeader{Key: redeliveryCount, Value: binary.BigEndian.AppendUint32(nil, uint32(delivered))}, //gosec:disable G115 -- it takes a while to deliver more
+		kgo.RecordHeader{Key: redeliveryCount, Value: count},
 		kgo.RecordHeader{Key: redeliveryGroup, Value: []byte(q.group)})
 	return again
 }
 
-// letter is a message as it goes to the topic of dead letters; nil where there is none.
+// letter returns the copy for the topic of dead letters; nil if there is none.
 func (q *queue) letter(r *kgo.Record) *kgo.Record {
 	if q.letters == "" {
 		return nil
 	}
-	return copied(r, q.letters, -1) // the topic need not have as many partitions
+	return copied(r, q.letters, -1) // the topic may have fewer partitions
 }
 
-// copied has the time at which it is sent: by that of the message, the client would give up an old one at once.
+// copied leaves the timestamp to the client, which fails a message with an old one at once.
 func copied(r *kgo.Record, topic string, partition int32) *kgo.Record {
 	return &kgo.Record{
 		Topic: topic, Partition: partition, Key: r.Key, Value: r.Value,
-		Headers: slices.DeleteFunc(slices.Clone(r.Headers), ours),
+		Headers: slices.DeleteFunc(slices.Clone(r.Headers), func(h kgo.RecordHeader) bool { return ours(h.Key) }),
 	}
 }
 
-// move sends each copy and then, once the broker has it, the end marker of its message. A nil copy leaves only the end.
+// move sends each copy and, once the broker has it, the end marker of its message. A message with a
+// nil copy gets its end marker only.
 func (q *queue) move(c *client, messages, copies []*kgo.Record, done func(i int, err error)) {
 	for i, end := range endMarkers(q.markers, messages) {
 		ended := func(_ *kgo.Record, err error) { done(i, err) }
@@ -102,48 +102,27 @@ func (q *queue) move(c *client, messages, copies []*kgo.Record, done func(i int,
 				done(i, err)
 				return
 			}
-			c.Produce(context.Background(), end, ended) // never waits: the client's buffer has no limit
+			c.Produce(context.Background(), end, ended) // does not block: the client's buffer has no limit
 		})
 	}
 }
 
-// answers waits for what a batch of records came to.
-type answers struct {
-	left atomic.Int64
-	over chan struct{}
-	mu   sync.Mutex
-	err  error // the first
-}
+// answers collects the errors of a batch of records.
+type answers struct{ results chan error }
 
-func newAnswers(n int) *answers {
-	a := &answers{over: make(chan struct{})}
-	if a.left.Store(int64(n)); n == 0 {
-		close(a.over)
-	}
-	return a
-}
+func newAnswers(n int) *answers { return &answers{make(chan error, n)} }
 
-func (a *answers) done(_ int, err error) {
-	if err != nil {
-		a.mu.Lock()
-		if a.err == nil {
-			a.err = err
+func (a *answers) done(_ int, err error) { a.results <- err }
+
+// wait returns the first error, or ctx's.
+func (a *answers) wait(ctx context.Context) (err error) {
+	for range cap(a.results) {
+		select {
+		case result := <-a.results:
+			err = cmp.Or(err, result)
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-		a.mu.Unlock()
 	}
-	if a.left.Add(-1) == 0 {
-		close(a.over)
-	}
-}
-
-// wait returns the first error, or that of ctx.
-func (a *answers) wait(ctx context.Context) error {
-	select {
-	case <-a.over:
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		return a.err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return err
 }

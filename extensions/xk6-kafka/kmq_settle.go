@@ -10,21 +10,22 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// Settle ends a message by its end marker: at once, after it was sent again, or after it was sent to the topic of dead letters. Where confirmation was
-// asked for it returns when the broker has all of it. Otherwise an error comes out of the next Settle, or of Close: the message will be sent again.
+// Settle writes end markers: at once, or after the copies for Requeue and for dead letters. With
+// confirmation it waits for the broker. Otherwise the next Settle or Close returns the error, and
+// the message is sent again.
 func (k *kmqConsumer) Settle(ctx context.Context, b driver.Batch, o driver.Outcome) error {
 	if o != driver.Ack && o != driver.Requeue && o != driver.Reject {
 		return errors.ErrUnsupported
 	}
-	deliveries, err := k.settled(b)
+	deliveries, err := k.takeUnsettled(b)
 	if err != nil {
 		return err
 	}
 	if len(deliveries) == 0 {
-		return k.trouble()
+		return k.failure.take()
 	}
 	messages := recordsOf(deliveries)
-	done, wait := func(_ int, err error) { k.answered(o, err) }, k.troubled
+	done, wait := func(_ int, err error) { k.answered(o, err) }, func(context.Context) error { return k.failure.take() }
 	if k.confirm {
 		a := newAnswers(len(messages))
 		done, wait = func(i int, err error) {
@@ -33,12 +34,6 @@ func (k *kmqConsumer) Settle(ctx context.Context, b driver.Batch, o driver.Outco
 			}
 			a.done(i, err)
 		}, a.wait
-	}
-	if o == driver.Requeue && k.queue.requeueDelay > 0 {
-		for i, marker := range startMarkers(k.queue.markers, messages, k.queue.requeueDelay) { // the tracker does the rest
-			k.Produce(context.Background(), marker, func(_ *kgo.Record, err error) { done(i, err) })
-		}
-		return wait(ctx)
 	}
 	copies := make([]*kgo.Record, len(messages))
 	for i, d := range deliveries {
@@ -53,8 +48,9 @@ func (k *kmqConsumer) Settle(ctx context.Context, b driver.Batch, o driver.Outco
 	return wait(ctx)
 }
 
-// settled takes what has not been settled before, and makes room for more.
-func (k *kmqConsumer) settled(b driver.Batch) (all []*delivery, err error) {
+// takeUnsettled marks messages as settled, gives back their room, and returns the messages that
+// were not settled before.
+func (k *kmqConsumer) takeUnsettled(b driver.Batch) (all []*delivery, err error) {
 	k.state.Lock()
 	defer k.state.Unlock()
 	if k.closed {
@@ -66,7 +62,8 @@ func (k *kmqConsumer) settled(b driver.Batch) (all []*delivery, err error) {
 			continue
 		}
 		d.settled = true
-		if d.batch.open--; d.batch.open == 0 {
+		d.batch.unsettled--
+		if d.batch.unsettled == 0 {
 			delete(k.begun, d.batch)
 		}
 		all = append(all, d)
@@ -86,32 +83,18 @@ func recordsOf(deliveries []*delivery) []*kgo.Record {
 // OnSettled implements [driver.SettleReporter].
 func (k *kmqConsumer) OnSettled(report func(o driver.Outcome, n int, err error)) { k.report = report }
 
-// answered reports the answer for one message. Without a report an error is kept for the next Settle.
+// answered reports the answer for one message. Without a report the next Settle returns the error.
 func (k *kmqConsumer) answered(o driver.Outcome, err error) {
-	if k.report != nil {
+	switch {
+	case k.report != nil:
 		k.report(o, 1, err)
-		return
+	case err != nil:
+		k.failure.set(err)
 	}
-	if err == nil {
-		return
-	}
-	k.state.Lock()
-	k.failed = err
-	k.state.Unlock()
 }
 
-// trouble is what has failed since it was last asked for.
-func (k *kmqConsumer) trouble() error {
-	k.state.Lock()
-	defer k.state.Unlock()
-	err := k.failed
-	k.failed = nil
-	return err
-}
-
-func (k *kmqConsumer) troubled(context.Context) error { return k.trouble() }
-
-// Close sends again what is not settled, and leaves. What it cannot send again before ctx ends, another consumer's tracker will, when its time has come.
+// Close sends the unsettled messages again and leaves. Messages that it cannot send before ctx ends
+// are sent by another consumer's tracker when they are due.
 func (k *kmqConsumer) Close(ctx context.Context) error {
 	if !k.Inbox.Close() {
 		return nil
@@ -120,18 +103,16 @@ func (k *kmqConsumer) Close(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { k.abort(); k.tracker.abort() })()
 	k.polling.Wait()
 	k.AllowRebalance()
-	k.owner.mu.Lock()
-	delete(k.owner.consumers, k)
-	k.owner.mu.Unlock()
-	err := errors.Join(k.giveBack(ctx), k.Flush(ctx), k.trouble())
+	k.conn.consumers.remove(k)
+	err := errors.Join(k.giveBack(ctx), k.Flush(ctx), k.failure.take())
 	k.tracker.close(ctx)
 	k.end(ctx)
 	return err
 }
 
-// giveBack sends again what is not settled, unless its time is over: then a tracker does so, or has done so.
+// giveBack sends the unsettled messages again. Trackers send the due ones.
 func (k *kmqConsumer) giveBack(ctx context.Context) error {
-	k.Waiting() // when it returns, nothing is being received
+	k.Waiting() // when it returns, Receive hands nothing over
 	var messages, copies []*kgo.Record
 	now := time.Now()
 	k.state.Lock()
@@ -146,7 +127,8 @@ func (k *kmqConsumer) giveBack(ctx context.Context) error {
 				if !d.received {
 					delivered--
 				}
-				messages, copies = append(messages, d.record), append(copies, k.queue.again(d.record, delivered))
+				messages = append(messages, d.record)
+				copies = append(copies, k.queue.again(d.record, delivered))
 			}
 		}
 	}

@@ -174,25 +174,6 @@ func TestDeadLetters(t *testing.T) {
 	f.comesTo(t, topic, topic, 0)
 }
 
-func TestRequeueWithDelay(t *testing.T) {
-	if testing.Short() {
-		t.Skip("part of make test-full")
-	}
-	f := markedQueue(t)
-	topic := f.topic(t, 1)
-	c := f.consumer(t, topic, topic, f.with(t, map[string]any{"requeueDelay": "2s"}))
-	defer func() { closed(t, c) }()
-	f.send(t, f.producer(t, topic, nil), numbered("m", 1))
-	m := take(t, c, 1)
-	begin := time.Now()
-	if err := c.Settle(within(t), m, driver.Requeue); err != nil {
-		t.Fatal(err)
-	}
-	if m = take(t, c, 1); m[0].Attempt != 2 || time.Since(begin) < 1900*time.Millisecond {
-		t.Errorf("attempt %d after %v, want 2 after 2s", m[0].Attempt, time.Since(begin))
-	}
-}
-
 // What is sent again is for one group: the others have it already.
 func TestRedeliveryIsOfOneGroup(t *testing.T) {
 	t.Parallel()
@@ -244,29 +225,25 @@ func TestMistakesWithMarkers(t *testing.T) {
 	t.Parallel()
 	f := markedQueue(t)
 	topic := f.topic(t, 2)
-	address, err := driver.ParseURL(server("BROKER_URL_KMQ"), map[string]any{"markersTopic": "markers"})
-	if err != nil {
-		t.Fatal(err)
-	}
 	join := func(group string, given map[string]any) error {
 		_, err := f.conn.NewConsumer(within(t), driver.ConsumerConfig{
 			Topic: topic, Group: group, Prefetch: 1, Start: driver.StartNew, Options: f.values(t, driver.OnConsumer, given),
 		})
 		return err
 	}
-	_, err = address.Open(within(t), "")
 	for _, c := range []struct {
 		what, option string
 		err          error
 	}{
-		{"one topic of markers for all", "markersTopic", err},
 		{"no topic of dead letters", "deadLetterTopic", join("workers", map[string]any{"deadLetterTopic": newTopicName()})},
-		{"a group whose name no topic can have", "markersTopic", join("a/b", nil)},
 	} {
 		var option *driver.OptionError
 		if !errors.As(c.err, &option) || option.Name != c.option {
 			t.Errorf("%s: %v, want an error about option %s", c.what, c.err, c.option)
 		}
+	}
+	if err := join("a/b", nil); f.address.Driver.KindOf(err) != driver.Rejected {
+		t.Errorf("a group whose name no topic can have: %v, want it rejected", err)
 	}
 }
 

@@ -9,54 +9,56 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/redial"
 )
 
 const (
-	trackEvery  = 100 * time.Millisecond // how often a tracker looks for messages that are due
-	commitEvery = time.Second            // how often it commits which markers it is through with
-	// settledFor is how long no marker may have come until the time is taken from this machine: before, it is the last marker's, so that no message is
-	// sent again whose end is written and was not read yet.
-	settledFor = time.Second
+	trackEvery  = 100 * time.Millisecond // between looks for messages that are due
+	commitEvery = time.Second            // between commits of the markers
+	// markerPause is how long no marker must arrive until this machine's clock is used. Before, the
+	// time is the last marker's, so that end markers are read before their messages are due.
+	markerPause = time.Second
 )
 
-// tracker reads the markers of those partitions that its group gives it, and sends again the messages whose time is over.
+// tracker reads the markers of its partitions and sends the messages again that are due.
 type tracker struct {
 	member
 	queue   queue
 	fail    func(error)
-	stop    context.CancelFunc // begins nothing more
-	cut     context.CancelFunc // and waits for nothing
+	stop    context.CancelFunc // ends the loop
+	cut     context.CancelFunc // ends its requests too
 	running sync.WaitGroup
 
-	// The loop's own, but for lost, which the client library fills.
+	// Used by the loop only.
 	partitions map[int32]*tracked
-	lostMu     sync.Mutex
-	lost       []int32
 	committed  time.Time
+
+	lostMu sync.Mutex
+	lost   []int32 // by the client library
 }
 
 // tracked is a partition of the markers' topic.
 type tracked struct {
 	*inProgress
-	came time.Time // when the last marker was read
-	end  int64     // of the partition when it was given to this tracker: only who has read up to there knows what has ended
-	done int64     // committed
+	lastRead time.Time // when the last marker was read
+	end      int64     // of the partition when it was assigned; until it is read, end markers may be missing
+	done     int64     // committed
 }
 
-// trackers is the group of those who read a queue's markers.
+// trackers is the group of a queue's trackers.
 func (q *queue) trackers() string { return q.group + "__redelivery" }
 
-func (c *kmqConn) newTracker(ctx context.Context, q queue, v driver.Values, fail func(error)) (_ *tracker, err error) {
-	t := &tracker{member: newMember(c.conn, q.markers, q.trackers()), queue: q, fail: fail, partitions: map[int32]*tracked{}}
-	options := append(membershipOf(v), c.sendingAgain()...)
-	if t.client, err = c.newClient(append(options,
-		kgo.WithHooks(&t.member),
-		kgo.ConsumeTopics(q.markers),
-		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
-		kgo.ConsumerGroup(t.group),
+func (c *kmqConn) newTracker(
+	ctx context.Context, q queue, v driver.Values, fail func(error),
+) (_ *tracker, err error) {
+	t := &tracker{
+		member: newMember(c.conn, q.markers, q.trackers()), queue: q, fail: fail,
+		partitions: map[int32]*tracked{},
+	}
+	if t.client, err = c.newClient(append(append(t.options(v), c.sendingAgain()...),
 		kgo.DisableAutoCommit(),
 		kgo.BrokerMaxReadBytes(1<<30),
-		kgo.OnPartitionsAssigned(func(context.Context, *kgo.Client, map[string][]int32) { t.news(nil) }),
+		kgo.OnPartitionsAssigned(func(context.Context, *kgo.Client, map[string][]int32) { t.answer(nil) }),
 		kgo.OnPartitionsRevoked(t.revoked),
 		kgo.OnPartitionsLost(t.revoked),
 	)...); err != nil {
@@ -73,7 +75,7 @@ func (c *kmqConn) newTracker(ctx context.Context, q queue, v driver.Values, fail
 	return t, nil
 }
 
-// close waits until what is being sent again has its end marker, or until ctx ends.
+// close waits for the end markers of the copies on their way, or until ctx ends.
 func (t *tracker) close(ctx context.Context) {
 	t.stop()
 	defer t.cut()
@@ -82,9 +84,9 @@ func (t *tracker) close(ctx context.Context) {
 	t.end(ctx)
 }
 
-func (t *tracker) revoked(_ context.Context, _ *kgo.Client, gone map[string][]int32) {
+func (t *tracker) revoked(_ context.Context, _ *kgo.Client, revoked map[string][]int32) {
 	t.lostMu.Lock()
-	t.lost = append(t.lost, gone[t.topic]...)
+	t.lost = append(t.lost, revoked[t.topic]...)
 	t.lostMu.Unlock()
 }
 
@@ -108,18 +110,14 @@ func (t *tracker) run(ctx, life context.Context) {
 		clear(records)
 		if err != nil && ctx.Err() == nil {
 			t.fail(err)
-			pause := time.NewTimer(trackEvery)
-			select {
-			case <-pause.C:
-			case <-ctx.Done():
-			}
+			redial.Sleep(ctx, 3)
 		}
 	}
 	t.committed = time.Time{}
-	_ = t.commit(life) // else the next one reads more
+	_ = t.commit(life) // without it the next tracker reads more
 }
 
-// forget drops the partitions that were given to others.
+// forget drops the revoked partitions.
 func (t *tracker) forget() {
 	t.lostMu.Lock()
 	defer t.lostMu.Unlock()
@@ -133,7 +131,7 @@ func (t *tracker) read(ctx context.Context, records []*kgo.Record) error {
 	now := time.Now()
 	for _, r := range records {
 		p := t.partitions[r.Partition]
-		if p == nil || r.Offset < p.next { // new here, or of a topic that was made again
+		if p == nil {
 			ends, err := t.conn.offsets(ctx, t.topic, driver.StartNew)
 			if err != nil {
 				return err
@@ -143,23 +141,24 @@ func (t *tracker) read(ctx context.Context, records []*kgo.Record) error {
 			t.partitions[r.Partition] = p
 		}
 		p.read(r)
-		p.came = now
+		p.lastRead = now
 	}
 	return nil
 }
 
-// clock is the time by which messages are due, in ms since the Unix epoch; 0 where it is not known yet what has ended.
+// clock returns the time by which messages are due, in ms since the Unix epoch; 0 while end markers
+// may be missing.
 func (p *tracked) clock(now time.Time) int64 {
 	switch {
 	case p.next < p.end:
 		return 0
-	case now.Sub(p.came) < settledFor:
+	case now.Sub(p.lastRead) < markerPause:
 		return p.last
 	}
 	return now.UnixMilli()
 }
 
-// redeliver sends again what is due, and waits until the broker has it.
+// redeliver sends again the messages that are due, and waits for the broker's answers.
 func (t *tracker) redeliver(ctx context.Context) error {
 	now := time.Now()
 	due := map[int32][]*begun{}
@@ -172,10 +171,10 @@ func (t *tracker) redeliver(ctx context.Context) error {
 		return nil
 	}
 	err := t.sendAgain(ctx, due)
-	if err != nil { // in part, maybe: what is sent again twice is received twice
+	if err != nil { // some may have been sent: they are received twice
 		for partition, all := range due {
 			for _, b := range all {
-				t.partitions[partition].putBack(b, now.Add(settledFor).UnixMilli())
+				t.partitions[partition].putBack(b, now.Add(markerPause).UnixMilli())
 			}
 		}
 	}
@@ -190,11 +189,14 @@ func (t *tracker) sendAgain(ctx context.Context, due map[int32][]*begun) error {
 	var messages, copies []*kgo.Record
 	for partition, all := range due {
 		for _, b := range all {
-			if r := found[partition][b.offset]; r != nil {
-				messages, copies = append(messages, r), append(copies, t.queue.again(r, attempt(r)))
-			} else { // it is no longer in the topic
-				messages, copies = append(messages, &kgo.Record{Partition: partition, Offset: b.offset}), append(copies, nil)
+			r := found[partition][b.offset]
+			if r == nil { // the broker has dropped it
+				messages = append(messages, &kgo.Record{Partition: partition, Offset: b.offset})
+				copies = append(copies, nil)
+				continue
 			}
+			messages = append(messages, r)
+			copies = append(copies, t.queue.again(r, attempt(r)))
 		}
 	}
 	a := newAnswers(len(messages))
@@ -203,7 +205,9 @@ func (t *tracker) sendAgain(ctx context.Context, due map[int32][]*begun) error {
 }
 
 // originals reads the messages that are due from the topic itself.
-func (t *tracker) originals(ctx context.Context, due map[int32][]*begun) (map[int32]map[int64]*kgo.Record, error) {
+func (t *tracker) originals(
+	ctx context.Context, due map[int32][]*begun,
+) (map[int32]map[int64]*kgo.Record, error) {
 	starts, err := t.conn.offsets(ctx, t.queue.topic, driver.StartEarliest)
 	if err != nil {
 		return nil, err
@@ -235,23 +239,25 @@ func (t *tracker) originals(ctx context.Context, due map[int32][]*begun) (map[in
 
 func byOffset(a, b *begun) int { return int(a.offset - b.offset) }
 
-// commit tells the group from where on a next tracker must read.
+// commit commits the offsets from which the next tracker must read.
 func (t *tracker) commit(ctx context.Context) error {
 	if time.Since(t.committed) < commitEvery {
 		return nil
 	}
 	t.committed = time.Now()
-	var through []*kgo.Record
+	var done []*kgo.Record
 	for partition, p := range t.partitions {
 		if begin := p.begin(); begin > p.done {
 			p.done = begin
-			through = append(through, &kgo.Record{Topic: t.topic, Partition: partition, Offset: begin - 1, LeaderEpoch: -1})
+			done = append(done, &kgo.Record{
+				Topic: t.topic, Partition: partition, Offset: begin - 1, LeaderEpoch: -1,
+			})
 		}
 	}
-	if len(through) == 0 {
+	if len(done) == 0 {
 		return nil
 	}
-	if err := t.CommitRecords(ctx, through...); err != nil && !lostMembership(err) {
+	if err := t.CommitRecords(ctx, done...); err != nil && !lostMembership(err) {
 		return err
 	}
 	return nil

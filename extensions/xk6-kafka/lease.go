@@ -8,11 +8,11 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// lease is the context of a record that the broker has lent to this consumer. At each poll the client library takes what
-// it polled before and what is not settled for accepted, and it finds what to accept through the record's context. While
-// a lease is closed it finds nothing; Settle opens it.
+// lease is the context of a record lent to this consumer. At each poll the client library accepts
+// the unsettled records of the last one, which it finds through their contexts. While a lease is
+// closed it finds nothing; Settle opens it.
 type lease struct {
-	context.Context // it stands in for the one that the record has
+	context.Context // the record's own
 	attempt         int32
 	open            bool
 	settled         bool
@@ -25,7 +25,7 @@ func (l *lease) Value(key any) any {
 	return l.Context.Value(key)
 }
 
-// lender stamps records, as stamp does, and closes their leases before any poll sees them.
+// lender stamps records as stamp does, and gives them closed leases before a poll returns them.
 type lender struct {
 	mu     sync.Mutex
 	leases []lease // made many at a time

@@ -5,8 +5,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// lot is the settlements of one partition that the broker has not answered. The library reports an answer by partition and not by message.
-// So it is given one lot at a time, and its next report of the partition is about that lot. The settlements that come meanwhile wait.
+// lot holds the settlements of one partition without an answer. The library reports answers by
+// partition and not by message, so it gets one lot at a time, and later settlements wait.
 type lot struct {
 	sent    map[driver.Outcome]int
 	waiting []settlement
@@ -17,9 +17,11 @@ type settlement struct {
 	outcome driver.Outcome
 }
 
-var statuses = map[driver.Outcome]kgo.AckStatus{driver.Ack: kgo.AckAccept, driver.Requeue: kgo.AckRelease, driver.Reject: kgo.AckReject}
+var statuses = map[driver.Outcome]kgo.AckStatus{
+	driver.Ack: kgo.AckAccept, driver.Requeue: kgo.AckRelease, driver.Reject: kgo.AckReject,
+}
 
-// settle gives the library what it may have, and keeps the rest. The lock is held.
+// settle sends the settlements of partitions without a lot and keeps the others. The lock is held.
 func (s *shareConsumer) settle(records []*kgo.Record, o driver.Outcome) {
 	var free []*lot
 	for _, r := range records {
@@ -38,7 +40,7 @@ func (s *shareConsumer) settle(records []*kgo.Record, o driver.Outcome) {
 	}
 }
 
-// send gives the library what waits. The lock is held.
+// send gives the library the waiting settlements. The lock is held.
 func (s *shareConsumer) send(l *lot) {
 	l.sent = map[driver.Outcome]int{}
 	by := map[driver.Outcome][]*kgo.Record{}
@@ -56,7 +58,7 @@ func (s *shareConsumer) send(l *lot) {
 	}
 }
 
-// acknowledged hears the broker's answers to settlements.
+// acknowledged is the library's hook for the broker's answers to settlements.
 func (s *shareConsumer) acknowledged(_ *kgo.Client, results kgo.ShareAckResults) {
 	for _, r := range results {
 		s.mu.Lock()
@@ -71,7 +73,7 @@ func (s *shareConsumer) acknowledged(_ *kgo.Client, results kgo.ShareAckResults)
 		_, rejects := l.sent[driver.Reject]
 		s.mu.Unlock()
 		if requeues || rejects {
-			_ = s.FlushAcks(ended) // starts it and waits for nothing
+			_ = s.FlushAcks(ended) // starts it and does not wait
 		}
 		for o, n := range sent {
 			s.answered(o, n, r.Err)
@@ -82,11 +84,11 @@ func (s *shareConsumer) acknowledged(_ *kgo.Client, results kgo.ShareAckResults)
 // OnSettled implements [driver.SettleReporter].
 func (s *shareConsumer) OnSettled(report func(o driver.Outcome, n int, err error)) { s.report = report }
 
-// answered reports an answer. An error is Settle's to return where it waits for the answer, or where nothing is reported.
+// answered reports an answer. Settle returns the error if it waits, or if there is no report.
 func (s *shareConsumer) answered(o driver.Outcome, n int, err error) {
 	switch {
 	case err != nil && (s.confirm || s.report == nil):
-		s.fail(err)
+		s.failure.set(err)
 	case s.report != nil:
 		s.report(o, n, err)
 	}

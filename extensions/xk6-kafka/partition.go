@@ -6,10 +6,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// partitionOf is the option partition as the client library has it. What is beyond its range is in no topic.
+// partitionOf converts the option partition for the client library. No topic has a partition beyond
+// its range.
 func partitionOf(option int64) int32 { return int32(min(option, math.MaxInt32)) } //gosec:disable G115 -- -1 at least
 
-// partitioner sends a record that has a partition there, and leaves it to another one where the rest go.
+// partitioner sends a record with a partition there, and leaves the others to the embedded one.
 type partitioner struct{ kgo.Partitioner }
 
 func newPartitioner(name string) kgo.Partitioner {
@@ -23,7 +24,7 @@ func newPartitioner(name string) kgo.Partitioner {
 	}
 }
 
-// ForTopic keeps to what the library asks the other one for.
+// ForTopic keeps the optional interfaces of the embedded partitioner.
 func (p partitioner) ForTopic(topic string) kgo.TopicPartitioner {
 	other := p.Partitioner.ForTopic(topic)
 	switch extended := other.(type) {

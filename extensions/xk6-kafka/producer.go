@@ -7,7 +7,6 @@ import (
 	"math"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -15,23 +14,23 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// producer sends to one topic, or to one partition of it.
+// producer sends to one topic or partition.
 type producer struct {
 	*client
-	topic      string
-	partition  int32
-	acked      bool // the broker is asked for an answer
-	failure    lastFailure
-	forgetting atomic.Bool
-	largest    int64 // batch, in bytes
+	topic     string
+	partition int32
+	acked     bool // the broker is asked for an answer
+	failure   lastFailure
+	largest   int64 // batch, in bytes
 
-	mu          sync.RWMutex // closed is set under it, so that nothing is added to outstanding afterwards
+	mu          sync.RWMutex // after closed is set, nothing is added to outstanding
 	closed      bool
 	outstanding sync.WaitGroup
 	records     sync.Pool // of *record
 }
 
-// record is a message on its way. It is used again, so that sending allocates nothing per message.
+// record is a message on its way. Records are reused, so that sending allocates nothing per
+// message.
 type record struct {
 	kgo.Record
 	p       *producer
@@ -51,7 +50,10 @@ func (c *conn) NewProducer(ctx context.Context, cfg driver.ProducerConfig) (driv
 		largest: cfg.Options.Int("batchMaxBytes"), acked: cfg.Options.String("acks") != "none",
 	}
 	if want := cfg.Options.Int("partition"); want >= int64(n) {
-		return nil, &driver.OptionError{Name: "partition", Err: fmt.Errorf("%d: topic %s has partitions 0 to %d", want, cfg.Topic, n-1)}
+		return nil, &driver.OptionError{
+			Name: "partition",
+			Err:  fmt.Errorf("%d: topic %s has partitions 0 to %d", want, cfg.Topic, n-1),
+		}
 	}
 	p.records.New = func() any {
 		r := &record{p: p}
@@ -77,46 +79,37 @@ func (p *producer) options(v driver.Values) []kgo.Opt {
 		kgo.ProducerBatchMaxBytes(int32(v.Int("batchMaxBytes"))), //gosec:disable G115 -- at most 1 GiB
 		kgo.BrokerMaxWriteBytes(1 << 30),
 		kgo.RecordRetries(int(v.Int("retries"))),
-		kgo.UnknownTopicRetries(int(min(v.Int("retries"), 4))), // 4 is the library's own: a topic that is not there, is not
+		kgo.UnknownTopicRetries(int(min(v.Int("retries"), 4))), // 4 is the library's default
 		kgo.RecordDeliveryTimeout(timeout),
-		kgo.ProduceRequestTimeout(min(timeout, 10*time.Second)), // for the replicas; then as long again for the answer
+		kgo.ProduceRequestTimeout(min(timeout, 10*time.Second)), // for the replicas, and then for the answer:
 		kgo.RequestTimeoutOverhead(min(timeout, 10*time.Second)),
-		// The engine keeps to its window; a limit here would only be a second one, that nobody sees.
-		kgo.MaxBufferedRecords(math.MaxInt32),
+		kgo.MaxBufferedRecords(math.MaxInt32), // the engine has a window
 		kgo.WithHooks(&p.failure),
 	}
-	switch v.String("acks") {
-	case "all":
-		options = append(options, kgo.RequiredAcks(kgo.AllISRAcks()))
-	case "leader":
-		options = append(options, kgo.RequiredAcks(kgo.LeaderAck()))
-	case "none":
-		options = append(options, kgo.RequiredAcks(kgo.NoAck()))
-	}
 	if v.Bool("idempotence") && v.String("acks") == "all" {
-		// Without this, a message whose request was cut off could neither succeed nor fail until the broker is back.
+		// So that a message whose request was cut off can fail while the broker is away.
 		options = append(options, kgo.AllowIdempotentProduceCancellation())
 	} else {
-		options = append(options, kgo.DisableIdempotentWrite(), kgo.MaxProduceRequestsInflightPerBroker(int(v.Int("inFlight"))))
+		inFlight := kgo.MaxProduceRequestsInflightPerBroker(int(v.Int("inFlight")))
+		options = append(options, kgo.DisableIdempotentWrite(), inFlight)
 	}
-	switch v.String("compression") {
-	case "none":
-		options = append(options, kgo.ProducerBatchCompression(kgo.NoCompression()))
-	case "gzip":
-		options = append(options, kgo.ProducerBatchCompression(kgo.GzipCompression()))
-	case "snappy":
-		options = append(options, kgo.ProducerBatchCompression(kgo.SnappyCompression()))
-	case "lz4":
-		options = append(options, kgo.ProducerBatchCompression(kgo.Lz4Compression()))
-	case "zstd":
-		options = append(options, kgo.ProducerBatchCompression(kgo.ZstdCompression()))
-	}
-	return append(options, kgo.RecordPartitioner(newPartitioner(v.String("partitioner"))))
+	return append(options,
+		kgo.RequiredAcks(acks[v.String("acks")]),
+		kgo.ProducerBatchCompression(codecs[v.String("compression")]),
+		kgo.RecordPartitioner(newPartitioner(v.String("partitioner"))),
+	)
 }
 
-// warm makes the client do before the first message what it would do because of it: learn where the partitions are,
-// connect to their leaders and, with idempotence, become a numbered producer. The library has no call for the first of
-// these, but a message that is too large to be sent makes it look, and fails without being sent.
+var acks = map[string]kgo.Acks{"all": kgo.AllISRAcks(), "leader": kgo.LeaderAck(), "none": kgo.NoAck()}
+
+var codecs = map[string]kgo.CompressionCodec{
+	"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(),
+	"lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
+}
+
+// warm does the client's work before a first message: find the partitions, connect to their leaders
+// and, with idempotence, get a producer id. The library finds partitions only for a message, so
+// warm produces one that is too large to be sent.
 func (p *producer) warm(ctx context.Context) error {
 	tooLarge := kgo.Record{Topic: p.topic, Partition: p.partition, Value: make([]byte, p.largest+1)}
 	if err := p.ProduceSync(ctx, &tooLarge).FirstErr(); err != nil && !errors.Is(err, kerr.MessageTooLarge) {
@@ -154,24 +147,21 @@ func (p *producer) Send(_ context.Context, b driver.Batch, done driver.Done) {
 		for _, h := range b[i].Headers {
 			r.Headers = append(r.Headers, kgo.RecordHeader{Key: h.Name, Value: h.Value})
 		}
-		// Not the caller's context: its end must not recall what has been handed over. Nothing here waits.
+		// Not the caller's context: its end must not recall the message. Produce does not block.
 		p.Produce(context.Background(), &r.Record, r.promise)
 	}
 }
 
-// finished is the promise of a record: the client is done with it.
+// finished is the client's promise for a record.
 func (r *record) finished(_ *kgo.Record, err error) {
 	i, done, p := r.i, r.done, r.p
 	if err == nil {
-		tell(r.place, &r.Record, p.acked)
+		fillPlace(r.place, &r.Record, p.acked)
 	}
 	clear(r.Headers)
 	r.Record, r.done, r.place = kgo.Record{Headers: r.Headers[:0]}, nil, nil
 	p.records.Put(r)
 	if err != nil {
-		if noTopic(err) {
-			p.forget()
-		}
 		err = p.explain(err)
 	}
 	done(i, err)
@@ -179,14 +169,12 @@ func (r *record) finished(_ *kgo.Record, err error) {
 }
 
 func (p *producer) explain(err error) error {
-	// The library gives what it did not send the error of a broker that refused it; only of that does it know the size on the wire.
+	// The library uses the broker's error for a message that it did not send, without the size on
+	// the wire.
 	if errors.Is(err, kerr.MessageTooLarge) && !strings.Contains(err.Error(), ", compressed_bytes=") {
 		return &tooLargeError{p.largest, err}
 	}
-	switch text := err.Error(); {
-	case text == purged:
-		return errForgotten
-	case strings.HasPrefix(text, noPartition):
+	if strings.HasPrefix(err.Error(), noPartition) {
 		return &driver.OptionError{Name: "partition", Err: err}
 	}
 	return p.failure.explain(err)
@@ -201,7 +189,7 @@ func (p *producer) Close(ctx context.Context) error {
 		return nil
 	}
 	err := p.Flush(ctx)
-	p.end(ctx) // fails what is left
+	p.end(ctx) // fails the rest
 	p.outstanding.Wait()
 	return err
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// Proof implements [driver.Prover]. With acks=all the leader waits for the replicas that are in sync, of which there may be as few as
-// min.insync.replicas: no more is proven. A record is in the memory of those that have it, on disk when the system writes it.
+// Proof implements [driver.Prover]. With acks=all the leader waits for the replicas in sync, which
+// may be as few as min.insync.replicas. The record is in their memory.
 func (c *conn) Proof(ctx context.Context, p driver.ProducerConfig, _ *driver.TopicSpec) driver.Proof {
 	acks := p.Options.String("acks")
 	switch acks {
@@ -20,7 +20,7 @@ func (c *conn) Proof(ctx context.Context, p driver.ProducerConfig, _ *driver.Top
 	}
 	topic, err := c.DescribeTopic(ctx, p.Topic)
 	if err != nil {
-		return driver.Proof{Confirm: driver.Accepted, How: "acks=all, of replicas that the broker does not tell"}
+		return driver.Proof{Confirm: driver.Accepted, How: "acks=all, the number of replicas is not known"}
 	}
 	if topic.Replicas == 1 {
 		return driver.Proof{Confirm: driver.Accepted, How: "acks=all, 1 replica"}
@@ -29,7 +29,7 @@ func (c *conn) Proof(ctx context.Context, p driver.ProducerConfig, _ *driver.Top
 	least, err := strconv.Atoi(configs["min.insync.replicas"])
 	how := fmt.Sprintf("acks=all, %d replicas, min.insync.replicas ", topic.Replicas)
 	if err != nil {
-		return driver.Proof{Confirm: driver.Accepted, How: how + "that the broker does not tell"}
+		return driver.Proof{Confirm: driver.Accepted, How: how + "is not known"}
 	}
 	proof := driver.Proof{Confirm: driver.Accepted, How: how + strconv.Itoa(least)}
 	if min(least, topic.Replicas) > 1 {

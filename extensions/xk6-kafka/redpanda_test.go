@@ -13,8 +13,8 @@ func TestWhoAnswersIsToldByTheClustersID(t *testing.T) {
 	for _, c := range []struct{ cluster, protocol, want string }{
 		{"eGs2LWJyb2tlci1rYWZrYQ", "4.3", "Apache Kafka 4.3, by its protocol"},
 		{"", "", "Apache Kafka"},
-		{"redpanda.3f5a1e5e-9d51-44c0-8c9c-0a8a3a3d6a0e", "3.9", "Redpanda, by its cluster id, with the protocol of Apache Kafka 3.9"},
-		{"redpanda.initializing", "", "Redpanda, by its cluster id"},
+		{"redpanda.3f5a1e5e-9d51-44c0-8c9c-0a8a3a3d6a0e", "3.9", "Redpanda"},
+		{"redpanda.initializing", "", "Redpanda"},
 		{"redpandas", "4.3", "Apache Kafka 4.3, by its protocol"},
 	} {
 		if got := product(c.cluster, c.protocol); got != c.want {

@@ -14,7 +14,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// dialer makes connections to the addresses that the cluster tells, or to the only one that can be reached.
+// dialer connects to the addresses that the cluster advertises or, with ignoreAdvertised, to the
+// URL's host.
 func dialer(t driver.Target) (driver.Dial, error) {
 	dial, err := t.Dialer()
 	if err != nil || !t.Options.Bool("ignoreAdvertised") {
@@ -27,9 +28,9 @@ func dialer(t driver.Target) (driver.Dial, error) {
 	return func(ctx context.Context, network, _ string) (net.Conn, error) { return dial(ctx, network, only) }, nil
 }
 
-const port = "9092" // of a host that names none
+const port = "9092" // of a host without one
 
-// saslMechanism is nil where there is nothing to authenticate with.
+// saslMechanism returns nil if there are no credentials.
 func saslMechanism(t driver.Target) (sasl.Mechanism, error) {
 	v := t.Options
 	user, password := t.Login()
@@ -46,7 +47,7 @@ func saslMechanism(t driver.Target) (sasl.Mechanism, error) {
 		}
 	}
 	if kind == "none" {
-		return nil, nil // no mechanism is a good answer
+		return nil, nil // no mechanism is a valid result
 	}
 	if kind == "oauthbearer" {
 		if token == "" && tokenFile == "" {
@@ -61,7 +62,10 @@ func saslMechanism(t driver.Target) (sasl.Mechanism, error) {
 		}), nil
 	}
 	if user == "" || password == "" {
-		return nil, fmt.Errorf("sasl %s needs a user and a password, in the URL or as the options user and password", kind)
+		return nil, fmt.Errorf(
+			"sasl %s needs a user and a password, in the URL or as the options user and password",
+			kind,
+		)
 	}
 	switch kind {
 	case "plain":
@@ -73,7 +77,7 @@ func saslMechanism(t driver.Target) (sasl.Mechanism, error) {
 	}
 }
 
-// refusing makes the errors of a SASL mechanism tell what they are.
+// refusing marks the errors of a SASL mechanism as refusals.
 type refusing struct{ sasl.Mechanism }
 
 func (m refusing) Authenticate(ctx context.Context, host string) (sasl.Session, []byte, error) {
@@ -94,7 +98,7 @@ func (s refusingSession) Challenge(answer []byte) (bool, []byte, error) {
 	return done, next, err
 }
 
-// refusedError is an authentication that failed in the course of a mechanism, or for want of one.
+// refusedError is a failed authentication, or the lack of one.
 type refusedError struct{ err error }
 
 func (e *refusedError) Error() string { return "authentication: " + e.err.Error() }

@@ -18,14 +18,12 @@ type shareConsumer struct {
 	group   string
 	confirm bool
 	room    *inbox.Room
-	id      [16]byte           // of the topic
-	same    time.Time          // when it was last known to be that one
-	batch   int                // how many records a fetch may bring
-	joined  context.CancelFunc // called when this member has partitions, and the group has begun with them
-	answers atomic.Int32       // how many fetches must be answered until then; 0: it is enough that one is sent
+	batch   int                // the most records of a fetch
+	joined  context.CancelFunc // called when the group has begun with this member's partitions
+	answers atomic.Int32       // the fetches to be answered before; 0 if one must be sent only
+	failure failure            // of the group, or of an acknowledgement
 
 	mu     sync.Mutex
-	failed error // of the group, or of an acknowledgement
 	lots   map[int32]*lot
 	report func(o driver.Outcome, n int, err error)
 	closed bool
@@ -34,27 +32,24 @@ type shareConsumer struct {
 	spare   []*kgo.Record // the array of records
 }
 
+// beginning is held by the one consumer that begins with a topic of an unanchored share group.
+var beginning = make(chan struct{}, 1)
+
 func (c *conn) newShareConsumer(ctx context.Context, cfg driver.ConsumerConfig) (driver.Consumer, error) {
 	if cfg.Group == "" {
 		cfg.Group = defaultGroup(cfg.Topic)
 	}
-	if err := c.sameTopic(ctx, cfg.Topic, cfg.Group); errors.Is(err, errBeganElsewhere) {
-		cfg.Start = driver.StartEarliest // what is in the new topic came after the group began with the old one
+	s := &shareConsumer{
+		reader: reader{conn: c, topic: cfg.Topic}, group: cfg.Group, confirm: cfg.ConfirmSettle,
+		room: inbox.NewRoom(cfg.Prefetch), batch: max(1, cfg.Prefetch/4), lots: map[int32]*lot{},
 	}
 	anchored, err := c.anchorShare(ctx, cfg.Topic, cfg.Group, cfg.Start)
 	if err != nil {
 		return nil, err
 	}
-	s := &shareConsumer{
-		reader: reader{conn: c, topic: cfg.Topic}, group: cfg.Group, confirm: cfg.ConfirmSettle, room: inbox.NewRoom(cfg.Prefetch), batch: max(1, cfg.Prefetch/4),
-		lots: map[int32]*lot{},
-	}
-	known, err := c.metadata(ctx, cfg.Topic)
-	if err != nil {
+	if err := c.checkRecreated(ctx, cfg.Topic, cfg.Group); err != nil && !errors.Is(err, errRecreated) {
 		return nil, err
 	}
-	s.id, s.same = known.TopicID, time.Now()
-	began.note(cfg.Group, cfg.Topic, s.id)
 	if anchored {
 		err = s.join(ctx, c, cfg)
 	} else {
@@ -63,29 +58,36 @@ func (c *conn) newShareConsumer(ctx context.Context, cfg driver.ConsumerConfig) 
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	c.sharing[s] = struct{}{}
-	c.mu.Unlock()
+	c.consumers.add(s, cfg.Topic, cfg.Group)
 	return s, nil
 }
 
-// begin joins a group that begins with the topic when its members first fetch.
+// begin joins a group that begins with the topic when its members first fetch. One consumer does so
+// at a time, so that the first has all partitions. After it the group is anchored.
 func (s *shareConsumer) begin(ctx context.Context, c *conn, cfg driver.ConsumerConfig) error {
-	end, err := beginnings.wait(ctx, cfg.Group, cfg.Topic)
+	select {
+	case beginning <- struct{}{}:
+		defer func() { <-beginning }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	anchored, err := c.anchorShare(ctx, cfg.Topic, cfg.Group, cfg.Start)
 	if err != nil {
 		return err
 	}
-	leaders, err := c.leaders(ctx, cfg.Topic)
-	if err == nil {
-		// The library asks one broker after the other, and a first answer may come before the broker has begun.
+	if !anchored {
+		leaders, err := c.leaders(ctx, cfg.Topic)
+		if err != nil {
+			return err
+		}
+		// The library asks one broker after another, and a broker may answer first before it
+		// begins.
 		s.answers.Store(int32(2 * leaders)) //gosec:disable G115 -- brokers are few
-		err = s.join(ctx, c, cfg)
 	}
-	end(err == nil)
-	return err
+	return s.join(ctx, c, cfg)
 }
 
-// join returns when this member is one, and has partitions.
+// join returns when this member has partitions.
 func (s *shareConsumer) join(ctx context.Context, c *conn, cfg driver.ConsumerConfig) (err error) {
 	joining, joined := context.WithCancel(ctx)
 	defer joined()
@@ -95,20 +97,20 @@ func (s *shareConsumer) join(ctx context.Context, c *conn, cfg driver.ConsumerCo
 		kgo.ConsumeTopics(cfg.Topic),
 		kgo.ShareGroup(cfg.Group),
 		kgo.ShareMaxRecords(int32(s.batch)), //gosec:disable G115 -- as many as fit into memory
-		kgo.ShareMaxRecordsStrict(),         // nor is anything fetched that nobody waits for: its lock would already run
+		kgo.ShareMaxRecordsStrict(),         // no fetch without a Receive: the broker's lock would run already
 		kgo.ShareAckCallback(s.acknowledged),
 	)...)
 	if err != nil {
 		return err
 	}
-	// The library fetches when it is polled, and can do so when the group has assigned partitions.
+	// The library fetches when it is polled and the group has assigned partitions.
 	s.records, err = s.poll(joining, s.batch, nil)
 	s.room.Take(len(s.records))
 	if errors.Is(err, context.Canceled) && ctx.Err() == nil {
 		err = nil
 	}
 	if err == nil {
-		err = s.trouble()
+		err = s.failure.take()
 	}
 	if err != nil {
 		s.drop()
@@ -132,27 +134,12 @@ func (s *shareConsumer) OnBrokerRead(_ kgo.BrokerMetadata, key int16, _ int, _, 
 	}
 }
 
-// OnGroupManageError is the library's hook for a member that cannot be one.
+// OnGroupManageError is the library's hook for a member that the group refuses.
 func (s *shareConsumer) OnGroupManageError(err error) {
 	if kind := classify(err); kind != driver.Disconnected && kind != driver.Timeout {
-		s.fail(err)
+		s.failure.set(err)
 		s.joined()
 	}
-}
-
-func (s *shareConsumer) fail(err error) {
-	s.mu.Lock()
-	s.failed = err
-	s.mu.Unlock()
-}
-
-// trouble is what has failed since it was last asked for.
-func (s *shareConsumer) trouble() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	err := s.failed
-	s.failed = nil
-	return err
 }
 
 func (s *shareConsumer) Receive(ctx context.Context, b driver.Batch) (int, error) {
@@ -161,7 +148,7 @@ func (s *shareConsumer) Receive(ctx context.Context, b driver.Batch) (int, error
 			return 0, err
 		}
 		var err error
-		s.records, err = s.await(ctx, min(len(b), s.batch), s.spare[:0])
+		s.records, err = s.poll(ctx, min(len(b), s.batch), s.spare[:0])
 		s.room.Give(s.batch - len(s.records))
 		if err != nil {
 			return 0, err
@@ -181,11 +168,10 @@ func (s *shareConsumer) Receive(ctx context.Context, b driver.Batch) (int, error
 	return len(records), nil
 }
 
-// Settle acknowledges, releases or rejects each message by itself. Where confirmation was asked for it returns when the
-// broker has answered. Otherwise acks travel with the next fetch, a second later at the latest; what is given back or
-// refused is sent at once.
+// Settle acknowledges, releases or rejects each message. With confirmation it returns the broker's
+// answer. Otherwise acks go with the next fetch, a second later at the latest, the others at once.
 func (s *shareConsumer) Settle(ctx context.Context, b driver.Batch, o driver.Outcome) error {
-	if o != driver.Ack && o != driver.Requeue && o != driver.Reject {
+	if statuses[o] == 0 {
 		return errors.ErrUnsupported
 	}
 	records := make([]*kgo.Record, 0, len(b))
@@ -216,20 +202,22 @@ func (s *shareConsumer) Settle(ctx context.Context, b driver.Batch, o driver.Out
 			return err
 		}
 	case o != driver.Ack:
-		_ = s.FlushAcks(ended) // starts it and waits for nothing
+		_ = s.FlushAcks(ended) // starts it and does not wait
 	}
-	return s.trouble()
+	return s.failure.take()
 }
 
-// ended is a context that is over.
+func (s *shareConsumer) flush(ctx context.Context) error { return s.FlushAcks(ctx) }
+
+// ended is a context that has ended.
 var ended = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
 }()
 
-// Close leaves the group; the broker gives what is not settled to other members. It fails where an acknowledgement did that nobody has
-// waited for.
+// Close leaves the group. The broker delivers the unsettled messages to other members. It returns
+// the error of an acknowledgement without a waiting Settle.
 func (s *shareConsumer) Close(ctx context.Context) error {
 	s.mu.Lock()
 	already := s.closed
@@ -238,11 +226,9 @@ func (s *shareConsumer) Close(ctx context.Context) error {
 	if already {
 		return nil
 	}
-	s.conn.mu.Lock()
-	delete(s.conn.sharing, s)
-	s.conn.mu.Unlock()
+	s.conn.consumers.remove(s)
 	s.room.Close()
 	_ = s.FlushAcks(ctx)
 	s.end(ctx)
-	return s.trouble()
+	return s.failure.take()
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -12,12 +13,12 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// defaultGroup is the one share group of a topic whose consumers name none: the topic's only, shared flow.
+// defaultGroup is the group of a topic's consumers without one.
 func defaultGroup(topic string) string { return "xk6-broker-" + topic }
 
-// anchorShare sets where a share group begins, in the partitions where it has not begun. Left to itself it would begin
-// where its group config says, at the moment of its first fetch, and lose what was sent until then. That is what it does
-// all the same, and anchored is false, where the group has members already, as on another topic.
+// anchorShare sets the beginning of a share group in partitions where it has not begun: on its own
+// it begins at its first fetch. anchored is false if the group has members, such as on another
+// topic, so that the broker refuses.
 func (c *conn) anchorShare(ctx context.Context, topic, group string, start driver.Start) (anchored bool, err error) {
 	begin, err := c.offsets(ctx, topic, start)
 	if err != nil {
@@ -40,7 +41,7 @@ func (c *conn) anchorShare(ctx context.Context, topic, group string, start drive
 	if err != nil || len(at) == 0 {
 		return true, err
 	}
-	err = c.patiently(ctx, func() error {
+	err = c.retry(ctx, func() error {
 		altered, err := c.admin.AlterShareGroupOffsets(ctx, group, at)
 		for _, partition := range altered[topic] {
 			err = cmp.Or(err, partition)
@@ -50,28 +51,29 @@ func (c *conn) anchorShare(ctx context.Context, topic, group string, start drive
 	switch {
 	case err == nil:
 		if len(at[topic]) == len(begin[topic]) {
-			began.forget(group, topic)
+			shareTopics.Delete(shareKey{c.hosts, topic, group})
 		}
 		return true, nil
-	case errors.Is(err, kerr.GroupIDNotFound): // one that is not there would have been made
-		return false, fmt.Errorf("group %s is there already, and is no share group: %w", group, err)
+	case errors.Is(err, kerr.GroupIDNotFound): // an absent one would have been created
+		return false, fmt.Errorf("group %s exists and is no share group: %w", group, err)
 	case !errors.Is(err, kerr.NonEmptyGroup):
 		return false, fmt.Errorf("offsets of share group %s for topic %s: %w", group, topic, err)
 	}
-	if at, err = missing(); err != nil || len(at) == 0 { // a member on this topic was there first
+	if at, err = missing(); err != nil || len(at) == 0 { // a member on this topic was first
 		return true, err
 	}
-	return false, c.beginsAt(ctx, topic, group, start)
+	return false, c.checkReset(ctx, topic, group, start)
 }
 
-// shareReset is the config of a share group that says where it begins with a topic.
+// shareReset is the config of a share group for its beginning with a topic.
 const shareReset = "share.auto.offset.reset"
 
-// beginsAt checks that a share group begins with further topics where it shall.
-func (c *conn) beginsAt(ctx context.Context, topic, group string, start driver.Start) error {
+// checkReset checks that a share group's config has the beginning that the consumer needs.
+func (c *conn) checkReset(ctx context.Context, topic, group string, start driver.Start) error {
 	request := kmsg.NewPtrDescribeConfigsRequest()
 	resource := kmsg.NewDescribeConfigsRequestResource()
-	resource.ResourceType, resource.ResourceName, resource.ConfigNames = kmsg.ConfigResourceTypeGroupConfig, group, []string{shareReset}
+	resource.ResourceType, resource.ResourceName = kmsg.ConfigResourceTypeGroupConfig, group
+	resource.ConfigNames = []string{shareReset}
 	request.Resources = append(request.Resources, resource)
 	answer, err := request.RequestWith(ctx, c.client)
 	if err != nil {
@@ -84,23 +86,24 @@ func (c *conn) beginsAt(ctx context.Context, topic, group string, start driver.S
 		}
 		for _, config := range r.Configs {
 			if config.Value != nil && *config.Value != want {
-				return fmt.Errorf("share group %s has members on other topics, and so begins with topic %s where its config %s says, at %s: "+
-					"set that to %s, or open this topic's consumer before the others: %w", group, topic, shareReset, *config.Value, want, kerr.NonEmptyGroup)
+				return fmt.Errorf("share group %s has members on other topics and begins with topic %s at %s: "+
+					"set its config %s to %s, or open this topic's consumer first: %w",
+					group, topic, *config.Value, shareReset, want, kerr.NonEmptyGroup)
 			}
 		}
 	}
 	return nil
 }
 
-// shareBacklog is the broker's own count, where it keeps one, else how far the group's start is behind the end.
+// shareBacklog returns the broker's count, or else the distance from the group's start to the end.
 func (c *conn) shareBacklog(ctx context.Context, topic, group string) (backlog driver.Backlog, err error) {
 	if group == "" {
 		group = defaultGroup(topic)
 	}
-	if err := c.sameTopic(ctx, topic, group); err != nil {
+	if err := c.checkRecreated(ctx, topic, group); err != nil {
 		return backlog, err
 	}
-	if err := c.flushShared(ctx, topic, group); err != nil {
+	if err := c.consumers.flush(ctx, topic, group); err != nil {
 		return backlog, err
 	}
 	from, err := c.shareOffsets(ctx, topic, group)
@@ -128,34 +131,36 @@ func (c *conn) shareBacklog(ctx context.Context, topic, group string) (backlog d
 	return backlog, nil
 }
 
-// flushShared sends what this connection's own members have settled and the library keeps for their next fetch.
-func (c *conn) flushShared(ctx context.Context, topic, group string) error {
-	c.mu.Lock()
-	var members []*shareConsumer
-	for s := range c.sharing {
-		if s.topic == topic && s.group == group {
-			members = append(members, s)
-		}
-	}
-	c.mu.Unlock()
-	for _, s := range members {
-		if err := s.FlushAcks(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// shareOffsets are where a share group is, in the partitions where it is anywhere.
+// shareOffsets returns the offsets of a share group, in the partitions where it has begun.
 func (c *conn) shareOffsets(ctx context.Context, topic, group string) (at map[int32]kadm.ShareOffset, err error) {
-	err = c.patiently(ctx, func() error {
+	err = c.retry(ctx, func() error {
 		described, err := c.admin.DescribeShareGroupOffsets(ctx, group)
 		d := described[group]
 		if errors.Is(d.Err, kerr.GroupIDNotFound) {
-			return nil // nobody has made it: it is nowhere
+			return nil // it has begun nowhere
 		}
 		at = d.Offsets[topic]
 		return cmp.Or(err, d.Err)
 	})
 	return at, err
+}
+
+// shareTopics has the id of the topic with which a share group of this process began.
+var shareTopics sync.Map // [16]byte by shareKey
+
+type shareKey struct{ hosts, topic, group string }
+
+var errRecreated = errors.New("the topic was deleted and created again while the share group had members: " +
+	"the group's beginning in the new one is not known")
+
+// checkRecreated fails if the topic is not the one with which the share group began.
+func (c *conn) checkRecreated(ctx context.Context, topic, group string) error {
+	now, err := c.metadata(ctx, topic)
+	if err != nil {
+		return err
+	}
+	if first, _ := shareTopics.LoadOrStore(shareKey{c.hosts, topic, group}, now.TopicID); first != now.TopicID {
+		return errRecreated
+	}
+	return nil
 }

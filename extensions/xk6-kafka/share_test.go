@@ -97,7 +97,7 @@ func TestShareGroupWithMembersBeginsWhereItsConfigSays(t *testing.T) {
 		Topic: another, Group: group, Prefetch: 100, Start: driver.StartEarliest, Options: f.values(t, driver.OnConsumer, nil),
 	}
 	_, err := f.conn.NewConsumer(within(t), fromStart)
-	if err == nil || !strings.Contains(err.Error(), "its config share.auto.offset.reset says, at latest: set that to earliest") ||
+	if err == nil || !strings.Contains(err.Error(), "at latest: set its config share.auto.offset.reset to earliest") ||
 		f.address.Driver.KindOf(err) != driver.Rejected {
 		t.Fatalf("%v; want it rejected by the name of the config", err)
 	}
@@ -134,7 +134,7 @@ func TestAGroupOfAnotherKindIsNoShareGroup(t *testing.T) {
 	_, err := f.conn.NewConsumer(within(t), driver.ConsumerConfig{
 		Topic: topic, Group: topic, Prefetch: 1, Start: driver.StartNew, Options: f.values(t, driver.OnConsumer, nil),
 	})
-	if want := "group " + topic + " is there already, and is no share group"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "group " + topic + " exists and is no share group"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v; want %s", err, want)
 	}
 }

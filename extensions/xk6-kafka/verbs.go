@@ -2,7 +2,7 @@ package kafka
 
 import "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 
-// The optional verbs of both drivers. A signature that is not quite right would be a verb that is not there.
+// The optional interfaces of the drivers: a method with a wrong signature must not compile.
 var (
 	_ driver.Admin          = &conn{}
 	_ driver.TopicDescriber = &conn{}
@@ -13,14 +13,7 @@ var (
 	_ driver.Unwrapper      = &producer{}
 	_ driver.Unwrapper      = &groupConsumer{}
 	_ driver.Unwrapper      = &shareConsumer{}
-)
-
-var (
 	_ driver.Admin          = &kmqConn{}
-	_ driver.TopicDescriber = &kmqConn{}
 	_ driver.Backlogger     = &kmqConn{}
-	_ driver.Prover         = &kmqConn{}
-	_ driver.Informer       = &kmqConn{}
-	_ driver.Unwrapper      = &kmqConn{}
 	_ driver.Unwrapper      = &kmqConsumer{}
 )

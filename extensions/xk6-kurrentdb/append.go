@@ -16,17 +16,20 @@ func identifier(stream string) *shared.StreamIdentifier {
 	return &shared.StreamIdentifier{StreamName: []byte(stream)}
 }
 
-// whatever is the expectation of an append that goes to the end of the stream, wherever that is.
-func whatever(o *streams.AppendReq_Options) {
+// anyRevision is the expectation of an append to the end of the stream.
+func anyRevision(o *streams.AppendReq_Options) {
 	o.ExpectedStreamRevision = &streams.AppendReq_Options_Any{Any: &shared.Empty{}}
 }
 
-// append appends events to a stream, all or none, and tells the revision of the last one.
-func (c *conn) append(ctx context.Context, stream string, expect func(*streams.AppendReq_Options), events ...*streams.AppendReq_ProposedMessage) (last uint64, err error) {
-	err = c.call(ctx, func(ctx context.Context, n *node, o ...grpc.CallOption) error {
+// append appends events to a stream, all or none, and returns the revision of the last one.
+func (c *conn) append(
+	ctx context.Context, stream string, expect func(*streams.AppendReq_Options),
+	events ...*streams.AppendReq_ProposedMessage,
+) (last uint64, err error) {
+	err = c.call(ctx, func(ctx context.Context, o grpc.CallOption) error {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		call, err := n.streams.Append(ctx, o...)
+		call, err := c.events.Append(ctx, o)
 		if err != nil {
 			return err
 		}
@@ -40,7 +43,7 @@ func (c *conn) append(ctx context.Context, stream string, expect func(*streams.A
 			return errChanged
 		}
 		if answer.GetSuccess() == nil {
-			return fmt.Errorf("an answer of a sort that this driver does not know: %v", answer)
+			return fmt.Errorf("an unknown answer: %v", answer)
 		}
 		last = answer.GetSuccess().GetCurrentRevision()
 		return nil
@@ -48,13 +51,14 @@ func (c *conn) append(ctx context.Context, stream string, expect func(*streams.A
 	return last, err
 }
 
-// errHalf is what became of an append that the connection broke under.
+// errHalf is the error of an append whose connection broke.
 var errHalf = status.Error(codes.Unavailable, "the connection broke before all of the append was sent")
 
-// transmit sends an append and waits for the answer. One that could not be sent as a whole is given up before it is asked why: gRPC begins a call anew that
-// no server has seen, with what was sent of it until then, and would have that half appended, and confirmed.
+// transmit sends an append and waits for the answer. A half sent one is canceled before its error
+// is read: gRPC would repeat a call that no server has seen, and the server would confirm the half.
 func transmit(
-	call grpc.ClientStreamingClient[streams.AppendReq, streams.AppendResp], giveUp func(), o *streams.AppendReq_Options, events []*streams.AppendReq_ProposedMessage,
+	call grpc.ClientStreamingClient[streams.AppendReq, streams.AppendResp], cancel func(),
+	o *streams.AppendReq_Options, events []*streams.AppendReq_ProposedMessage,
 ) (*streams.AppendResp, error) {
 	err := call.Send(&streams.AppendReq{Content: &streams.AppendReq_Options_{Options: o}})
 	for i := 0; i < len(events) && err == nil; i++ {
@@ -63,9 +67,9 @@ func transmit(
 	if err == nil {
 		return call.CloseAndRecv()
 	}
-	giveUp()
-	if why := call.RecvMsg(&streams.AppendResp{}); why != nil && status.Code(why) != codes.Canceled {
-		return nil, why // as the server says
+	cancel()
+	if reason := call.RecvMsg(&streams.AppendResp{}); reason != nil && status.Code(reason) != codes.Canceled {
+		return nil, reason // the server's
 	}
 	return nil, errHalf
 }

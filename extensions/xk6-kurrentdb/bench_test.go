@@ -37,11 +37,10 @@ func benchSession(b *testing.B) (s *bench.Session, c *conn, topic string) {
 
 func BenchmarkPublish(b *testing.B) {
 	s, c, topic := benchSession(b)
-	n, _ := c.servers.link.Last()
 	sending := bench.Sending{Count: benchMessages, Size: benchSize, Window: 4 * benchBatch, Options: map[string]any{"batch": benchBatch}}
 	bench.Case{Name: "kurrentdb produce, 64 messages of an append", Messages: benchMessages, Loops: []bench.Loop{
 		{Name: "raw", Run: func() (time.Duration, error) {
-			return raw.Append(n.channel, topic, bytes.Repeat([]byte("x"), benchSize), benchMessages, benchBatch)
+			return raw.Append(c.channel, topic, bytes.Repeat([]byte("x"), benchSize), benchMessages, benchBatch)
 		}},
 		s.Produce(sending),
 	}}.Compare(b)
@@ -49,7 +48,6 @@ func BenchmarkPublish(b *testing.B) {
 
 func BenchmarkConsume(b *testing.B) {
 	s, c, topic := benchSession(b)
-	n, _ := c.servers.link.Last()
 	if err := s.Filler(bench.Sending{Size: benchSize, Window: benchPrefetch})(benchMessages); err != nil {
 		b.Fatal(err)
 	}
@@ -73,7 +71,7 @@ func BenchmarkConsume(b *testing.B) {
 			if err := c.createGroup(context.Background(), topic, group, settings(values), starting(driver.StartEarliest)); err != nil {
 				return 0, err
 			}
-			return raw.Consume(n.channel, topic, group, benchMessages, benchBatch, benchPrefetch)
+			return raw.Consume(c.channel, topic, group, benchMessages, benchBatch, benchPrefetch)
 		}},
 		s.Consume(receiving),
 	}}.Compare(b)

@@ -14,7 +14,7 @@ func TestTheProductsClientReadsAndWrites(t *testing.T) {
 	f := start(t, double.Config{})
 	c := f.open()
 	f.topic(c, "t")
-	if err := f.send(f.producer(c, "t", map[string]any{"json": true, "eventType": "placed"}), driver.Batch{{
+	if err := f.send(f.producer(c, "t", map[string]any{"eventType": "placed"}), driver.Batch{{
 		Key: []byte("42"), Body: []byte(`{"a":1}`), Headers: []driver.Header{{Name: "h", Value: []byte("v")}},
 	}})[0]; err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func TestTheProductsClientReadsAndWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := got.OriginalEvent()
-	if e.EventType != "placed" || e.ContentType != "application/json" || string(e.Data) != `{"a":1}` || string(e.UserMetadata) != `{"$correlationId":"42","h":"v"}` {
+	if e.EventType != "placed" || e.ContentType != "application/octet-stream" || string(e.Data) != `{"a":1}` || string(e.UserMetadata) != `{"$correlationId":"42","h":"v"}` {
 		t.Errorf("the client reads %+v", e)
 	}
 	if e.EventID.Version() != 4 {

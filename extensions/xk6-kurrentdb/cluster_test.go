@@ -23,41 +23,11 @@ func elect(t *testing.T, all ...*fixture) {
 	}
 }
 
-// Of several hosts the leader is used, whichever comes first, and the next leader when that one leads no more.
-func TestTheLeaderIsFound(t *testing.T) {
-	one, two := start(t, double.Config{}), start(t, double.Config{})
-	elect(t, two, one)
-	opened, err := one.try(one.url + "," + two.server.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer opened.Close(context.Background()) //nolint:errcheck // it never fails
-	c := opened.(*conn)
-	one.topic(c, "t")
-	p := one.producer(c, "t", nil)
-	if err := one.send(p, bodies("a"))[0]; err != nil {
-		t.Fatal(err)
-	}
-	if one.server.Appends() > 0 || two.server.Appends() != 2 { // metadata, and a message
-		t.Errorf("%d appends at the follower and %d at the leader", one.server.Appends(), two.server.Appends())
-	}
-	elect(t, one, two)
-	if err := one.send(p, bodies("b"))[0]; one.kind(err) != driver.Disconnected {
-		t.Errorf("by a server that does not lead any more: kind %s: %v", one.kind(err), err)
-	}
-	if err := one.send(p, bodies("c"))[0]; err != nil {
-		t.Errorf("after that: %v", err)
-	}
-	if one.server.Appends() != 1 {
-		t.Errorf("%d appends at the new leader", one.server.Appends())
-	}
-}
-
 func TestAServerThatDoesNotLeadSaysSo(t *testing.T) {
 	one, two := start(t, double.Config{}), start(t, double.Config{})
 	elect(t, two, one)
 	err := one.open().CreateTopic(one.context(), driver.TopicSpec{Name: "t", Options: driver.Values{}})
-	if one.kind(err) != driver.Disconnected || !strings.Contains(err.Error(), "a URL with the hosts of the cluster") {
+	if one.kind(err) != driver.Disconnected || !strings.Contains(err.Error(), "the URL must have the leader's host") {
 		t.Errorf("kind %s: %v", one.kind(err), err)
 	}
 }

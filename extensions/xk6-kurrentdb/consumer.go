@@ -9,7 +9,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/redial"
 )
 
-// NewConsumer returns a member of a group, or without one a follower of the stream. The topic must exist.
+// NewConsumer returns a member of a group, or a follower of the stream without one. The topic must
+// exist.
 func (c *conn) NewConsumer(ctx context.Context, cfg driver.ConsumerConfig) (driver.Consumer, error) {
 	if _, err := c.topic(ctx, cfg.Topic); err != nil {
 		return nil, err
@@ -20,14 +21,14 @@ func (c *conn) NewConsumer(ctx context.Context, cfg driver.ConsumerConfig) (driv
 	return c.newMember(ctx, cfg)
 }
 
-// feed is one subscription, which brings messages until it breaks.
+// feed is one subscription.
 type feed interface {
-	// read puts what comes into the inbox, and returns why nothing comes any more.
+	// read puts messages into the inbox until the subscription breaks, and returns the reason.
 	read() error
 	end()
 }
 
-// consumer is what both sorts of consumers have.
+// consumer is the common part of both kinds of consumers.
 type consumer struct {
 	conn *conn
 	cfg  driver.ConsumerConfig
@@ -38,13 +39,13 @@ type consumer struct {
 	running sync.WaitGroup
 }
 
-func (c *conn) newConsumer(cfg driver.ConsumerConfig, hand func(b driver.Batch, came []*delivery)) *consumer {
+func (c *conn) newConsumer(cfg driver.ConsumerConfig, hand func(driver.Batch, []*delivery)) *consumer {
 	r := &consumer{conn: c, cfg: cfg, in: inbox.New(hand)}
 	r.life, r.stop = context.WithCancel(context.Background())
 	return r
 }
 
-// begin subscribes, and goes on with one subscription after the other until Close.
+// begin subscribes, and again after each subscription that breaks, until Close.
 func (r *consumer) begin(ctx context.Context, open func(context.Context) (feed, error)) error {
 	f, err := open(ctx)
 	if err != nil {
@@ -59,7 +60,7 @@ func (r *consumer) begin(ctx context.Context, open func(context.Context) (feed, 
 				return
 			}
 			r.in.Fail(err)
-			if !redial.Sleep(r.life, 1) { // one that breaks as soon as it is there must not spin
+			if !redial.Sleep(r.life, 1) { // a subscription that breaks at once must not spin
 				return
 			}
 			again, ok := redial.Until(r.life, open, r.in.Fail)

@@ -6,15 +6,16 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// protocol is KurrentDB's, whose servers have a page for browsers at the same port.
+// protocol is KurrentDB's. Its servers have a page for browsers at the same port.
 var protocol = driver.Protocol{Name: "as KurrentDB does", Text: []string{"HTTP/"}}
 
 func init() {
 	driver.Register(driver.Driver{
 		Name:    "kurrentdb",
 		Schemes: []string{"kurrentdb", "kurrentdb+tls", "esdb", "esdb+tls"},
-		Doc: "KurrentDB and EventStoreDB by gRPC: streams, read by persistent subscriptions (consumers with a group) and by catch-up subscriptions " +
-			"(without one). Not proven on a real server.",
+		OneHost: true,
+		Doc: "KurrentDB and EventStoreDB by gRPC: streams, read by persistent subscriptions (consumers with a group) " +
+			"and by catch-up subscriptions (without one). Not proven on a real server.",
 		Protocol: protocol,
 		Features: driver.Features{
 			Order:            driver.PerTopic,
@@ -34,7 +35,7 @@ func init() {
 			Timestamps:       true,
 			Receipts:         true,
 			BacklogEstimated: true,
-			// How large a body may be depends on the server's version, so that there is no MaxMessageBytes.
+			// No MaxMessageBytes: it depends on the server's version.
 		},
 		Options:  slices.Concat(connectOptions(), produceOptions(), consumeOptions(), topicOptions()),
 		Open:     open,
@@ -42,3 +43,13 @@ func init() {
 		Place:    place,
 	})
 }
+
+// The optional interfaces of the driver: a method with a wrong signature must not compile.
+var (
+	_ driver.Admin          = &conn{}
+	_ driver.TopicDescriber = &conn{}
+	_ driver.Backlogger     = &conn{}
+	_ driver.Prover         = &conn{}
+	_ driver.Informer       = &conn{}
+	_ driver.Unwrapper      = &conn{}
+)

@@ -14,18 +14,18 @@ import (
 var (
 	errNoTopic = errors.New("the stream does not exist")
 	errSettled = errors.New("the delivery is settled already")
-	errGone    = errors.New("the subscription that the message came by has ended: the server delivers it again")
+	errGone    = errors.New("the message's subscription has ended: the server delivers it again")
 	errChanged = errors.New("the stream's metadata was changed by others at the same time")
 	errMessage = errors.New("the message cannot be an event")
 
-	errUnconfirmed = errors.New("the server's first answer was not that the subscription is there")
+	errUnconfirmed = errors.New("the server's first answer does not confirm the subscription")
 )
 
-// answerError is a server's answer that is no success.
+// answerError is a server's answer other than success.
 type answerError struct {
 	code      codes.Code
 	text      string
-	exception string // the server's name for it, such as "access-denied"; empty where it has none
+	exception string // the server's name for it, such as "access-denied", or ""
 }
 
 func (e *answerError) Error() string {
@@ -35,7 +35,7 @@ func (e *answerError) Error() string {
 	return fmt.Sprintf("%s (%s)", e.text, e.code)
 }
 
-// answered makes an error of a call's error and what came with it.
+// answered converts a call's error and trailer.
 func answered(err error, trailer metadata.MD) error {
 	if err == nil {
 		return nil
@@ -49,30 +49,35 @@ func answered(err error, trailer metadata.MD) error {
 		e.exception = names[0]
 	}
 	if e.exception == notLeader {
-		e.text = "the server does not lead its cluster: a URL with the hosts of the cluster finds the one that does"
+		e.text = "the server does not lead its cluster: the URL must have the leader's host"
 	}
 	return e
 }
 
-// The server's names for what went wrong that this driver asks for.
+// The server's names for errors that this driver handles.
 const (
 	notLeader = "not-leader"
 	noGroup   = "persistent-subscription-does-not-exist"
 )
 
-// exceptions are what the server's names mean, and calls what gRPC's codes do where there is no name.
+// exceptions has the kinds of the server's names, calls the kinds of gRPC's codes without a name.
 var (
 	exceptions = map[string]driver.Kind{
-		notLeader: driver.Disconnected, noGroup: driver.NotFound, "persistent-subscription-dropped": driver.Disconnected,
-		"access-denied": driver.Denied, "stream-not-found": driver.NotFound,
+		notLeader:                         driver.Disconnected,
+		noGroup:                           driver.NotFound,
+		"persistent-subscription-dropped": driver.Disconnected,
+		"access-denied":                   driver.Denied,
+		"stream-not-found":                driver.NotFound,
 	}
 	calls = map[codes.Code]driver.Kind{
-		codes.Unavailable: driver.Disconnected, codes.Canceled: driver.Disconnected, // by the server: this driver's own context is asked first
+		// Canceled by the server: the driver's own context is checked before.
+		codes.Unavailable: driver.Disconnected, codes.Canceled: driver.Disconnected,
 		codes.DeadlineExceeded: driver.Timeout, codes.Aborted: driver.Timeout,
 		codes.Unauthenticated: driver.Denied, codes.PermissionDenied: driver.Denied,
 		codes.NotFound: driver.NotFound, codes.Unimplemented: driver.Unsupported,
-		codes.InvalidArgument: driver.Rejected, codes.FailedPrecondition: driver.Rejected, codes.AlreadyExists: driver.Rejected,
-		codes.ResourceExhausted: driver.Rejected, codes.OutOfRange: driver.Rejected, codes.Internal: driver.Rejected,
+		codes.InvalidArgument: driver.Rejected, codes.FailedPrecondition: driver.Rejected,
+		codes.AlreadyExists: driver.Rejected, codes.ResourceExhausted: driver.Rejected,
+		codes.OutOfRange: driver.Rejected, codes.Internal: driver.Rejected,
 	}
 )
 
@@ -97,8 +102,8 @@ func classify(err error) driver.Kind {
 	return driver.Unknown
 }
 
-// says reports whether an error is a server's answer of that code or name.
-func says(err error, code codes.Code, exception string) bool {
+// hasCode reports whether an error is a server's answer with a code.
+func hasCode(err error, code codes.Code) bool {
 	var answer *answerError
-	return errors.As(err, &answer) && (answer.code == code || exception != "" && answer.exception == exception)
+	return errors.As(err, &answer) && answer.code == code && answer.exception != notLeader
 }

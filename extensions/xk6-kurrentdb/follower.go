@@ -12,20 +12,21 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/inbox"
 )
 
-// follower reads a stream by a catch-up subscription. Where it is it knows by itself, and goes on from there when it connects again.
+// follower reads a stream by a catch-up subscription. It keeps its position and continues there
+// when it connects again.
 type follower struct {
 	*consumer
 	room  *inbox.Room
-	after *uint64 // the revision of the last event that came; nil where it begins with the first
+	after *uint64 // the revision of the last event that arrived; nil to begin with the first
 }
 
 func (c *conn) newFollower(ctx context.Context, cfg driver.ConsumerConfig) (driver.Consumer, error) {
 	r := &follower{room: inbox.NewRoom(cfg.Prefetch)}
-	r.consumer = c.newConsumer(cfg, func(b driver.Batch, came []*delivery) {
-		hand(b, came)
-		r.room.Give(len(came))
+	r.consumer = c.newConsumer(cfg, func(b driver.Batch, deliveries []*delivery) {
+		hand(b, deliveries)
+		r.room.Give(len(deliveries))
 	})
-	if cfg.Start == driver.StartNew { // after the event that is the last one now, which no other word for the end is sure to mean
+	if cfg.Start == driver.StartNew { // after the present last event: the server's "end" may be later
 		event, err := c.last(ctx, cfg.Topic)
 		if err != nil {
 			r.stop()
@@ -52,16 +53,18 @@ type catchUp struct {
 func (r *follower) open(ctx context.Context) (feed, error) {
 	f := &catchUp{r: r}
 	var err error
-	f.cancel, err = r.conn.stream(ctx, r.life, func(ctx context.Context, n *node) error {
-		request := reading(r.cfg.Topic, r.cfg.Options.Bool("resolveLinks"))
-		request.Options.CountOption = &streams.ReadReq_Options_Subscription{Subscription: &streams.ReadReq_Options_SubscriptionOptions{}}
+	f.cancel, err = r.conn.stream(ctx, r.life, func(ctx context.Context) error {
+		request := reading(r.cfg.Topic)
+		request.Options.CountOption = &streams.ReadReq_Options_Subscription{
+			Subscription: &streams.ReadReq_Options_SubscriptionOptions{},
+		}
 		if from := request.Options.GetStream(); r.after == nil {
 			from.RevisionOption = &streams.ReadReq_Options_StreamOptions_Start{Start: &shared.Empty{}}
 		} else {
 			from.RevisionOption = &streams.ReadReq_Options_StreamOptions_Revision{Revision: *r.after}
 		}
 		var err error
-		if f.stream, err = n.streams.Read(ctx, request, r.conn.servers.patient); err != nil {
+		if f.stream, err = r.conn.events.Read(ctx, request); err != nil {
 			return answered(err, nil)
 		}
 		part, err := f.stream.Recv()
@@ -76,7 +79,7 @@ func (r *follower) open(ctx context.Context) (feed, error) {
 	return f, err
 }
 
-// read asks for no more than there is room for; what the server sends beyond that waits with gRPC, and holds it back.
+// read receives while there is room. gRPC's flow control holds back the rest.
 func (f *catchUp) read() error {
 	for {
 		if _, err := f.r.room.Reserve(f.r.life, 1, 1); err != nil {
@@ -88,16 +91,12 @@ func (f *catchUp) read() error {
 			f.r.room.Give(1)
 			return answered(err, f.stream.Trailer())
 		}
-		both := part.GetEvent()
-		if both == nil { // it has caught up, or fell behind
+		event := part.GetEvent().GetEvent()
+		if event == nil { // a notice: it has caught up, or fell behind
 			f.r.room.Give(1)
 			continue
 		}
-		var at recorded = both.GetEvent()
-		if both.GetLink() != nil {
-			at = both.GetLink()
-		}
-		d := arrived(both.GetEvent(), at, f.r.cfg.Topic, received)
+		d := arrived(event, event, f.r.cfg.Topic, received)
 		d.message.Attempt = 1
 		f.r.after = &d.revision
 		f.r.in.Put(d)
@@ -106,7 +105,7 @@ func (f *catchUp) read() error {
 
 func (f *catchUp) end() { f.cancel() }
 
-// Settle has nothing to tell anybody.
+// Settle does nothing: the server stores no position.
 func (r *follower) Settle(_ context.Context, _ driver.Batch, o driver.Outcome) error {
 	switch {
 	case r.life.Err() != nil:

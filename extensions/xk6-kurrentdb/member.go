@@ -13,10 +13,11 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// member receives a part of what a group gets, by a persistent subscription: a stream of messages in one direction, and of settlements in the other.
+// member receives messages of a group by a persistent subscription: a stream of messages in one
+// direction and of settlements in the other.
 type member struct {
 	*consumer
-	name string // by which the server's tools show it
+	name string // for the server's tools
 
 	closing sync.RWMutex // Close waits for Settle
 	closed  bool
@@ -36,7 +37,7 @@ func (c *conn) newMember(ctx context.Context, cfg driver.ConsumerConfig) (driver
 	return r, nil
 }
 
-// subscription is one stream of a member's.
+// subscription is one stream of a member.
 type subscription struct {
 	r      *member
 	stream persistent.PersistentSubscriptions_ReadClient
@@ -47,23 +48,28 @@ type subscription struct {
 
 	mu      sync.Mutex
 	ended   bool
-	open    int // messages that came and are not settled
-	settled int // messages that were settled, by the word of this side
+	open    int // messages received and not settled
+	settled int // messages settled
 }
 
 func (r *member) open(ctx context.Context) (feed, error) {
 	s := &subscription{r: r}
 	var err error
-	s.cancel, err = r.conn.stream(ctx, r.life, func(ctx context.Context, n *node) (err error) {
+	s.cancel, err = r.conn.stream(ctx, r.life, func(ctx context.Context) (err error) {
 		ctx = metadata.AppendToOutgoingContext(ctx, "connection-name", r.name)
-		if s.stream, err = n.groups.Read(ctx, r.conn.servers.patient); err != nil {
+		if s.stream, err = r.conn.shares.Read(ctx); err != nil {
 			return answered(err, nil)
 		}
-		_ = s.stream.Send(&persistent.ReadReq{Content: &persistent.ReadReq_Options_{Options: &persistent.ReadReq_Options{ // why it failed Recv tells
+		options := &persistent.ReadReq_Options{
 			StreamOption: &persistent.ReadReq_Options_StreamIdentifier{StreamIdentifier: identifier(r.cfg.Topic)},
-			GroupName:    r.cfg.Group, BufferSize: int32(r.cfg.Prefetch), //gosec:disable G115 -- a count, far below the limit
-			UuidOption: &persistent.ReadReq_Options_UUIDOption{Content: &persistent.ReadReq_Options_UUIDOption_Structured{Structured: &shared.Empty{}}},
-		}}})
+			GroupName:    r.cfg.Group, BufferSize: int32(r.cfg.Prefetch), //gosec:disable G115 -- a small count
+			UuidOption: &persistent.ReadReq_Options_UUIDOption{
+				Content: &persistent.ReadReq_Options_UUIDOption_Structured{Structured: &shared.Empty{}},
+			},
+		}
+		_ = s.stream.Send(
+			&persistent.ReadReq{Content: &persistent.ReadReq_Options_{Options: options}},
+		) // Recv has the error
 		part, err := s.stream.Recv()
 		if err != nil {
 			return answered(err, s.stream.Trailer())
@@ -84,7 +90,7 @@ func (r *member) open(ctx context.Context) (feed, error) {
 	return s, nil
 }
 
-// read takes what comes: the server sends no more than the prefetch before it is settled.
+// read takes messages: the server keeps to the prefetch.
 func (s *subscription) read() error {
 	for {
 		part, err := s.stream.Recv()
@@ -110,7 +116,7 @@ func (s *subscription) read() error {
 	}
 }
 
-// end drops what was not received: it cannot be settled any more, and the server delivers it again.
+// end drops the queued messages: they cannot be settled any more and are delivered again.
 func (s *subscription) end() {
 	s.cancel()
 	s.mu.Lock()
@@ -121,11 +127,11 @@ func (s *subscription) end() {
 	}
 }
 
-// Close leaves, and the server has what is not settled delivered again. What was settled before must have got there: nothing confirms it, and a stream that
-// is ended takes with it what is on its way.
+// Close leaves, and the server delivers the unsettled messages again. It waits until the
+// settlements have arrived, because the end of the stream drops the ones on their way.
 func (r *member) Close(ctx context.Context) error {
 	first := r.in.Close()
-	stop := context.AfterFunc(ctx, r.stop) // which ends a settlement that cannot be sent
+	stop := context.AfterFunc(ctx, r.stop) // ends a settlement that cannot be sent
 	defer stop()
 	r.closing.Lock()
 	r.closed = true

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -14,7 +15,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// correlation is the name that the server knows among an event's metadata for what belongs together: a message's key.
+// correlation is the server's metadata for events that belong together: a message's key.
 const correlation = "$correlationId"
 
 // The names of an event's own properties on the wire.
@@ -24,7 +25,7 @@ const (
 	wireCreated = "created"
 )
 
-// encode makes an event of a message.
+// encode converts a message to an event.
 func encode(m *driver.Message, kind map[string]string) (*streams.AppendReq_ProposedMessage, error) {
 	metadata, err := encodeMetadata(m)
 	if err != nil {
@@ -36,17 +37,17 @@ func encode(m *driver.Message, kind map[string]string) (*streams.AppendReq_Propo
 	return &streams.AppendReq_ProposedMessage{Id: newID(), Metadata: kind, CustomMetadata: metadata, Data: m.Body}, nil
 }
 
-// kinds are an event's own properties.
+// kinds returns an event's own properties.
 func kinds(eventType, contentType string) map[string]string {
 	return map[string]string{wireType: eventType, wireContent: contentType}
 }
 
-// size is what the server counts of an event.
+// size returns the bytes of an event as the server counts them.
 func size(e *streams.AppendReq_ProposedMessage) int {
 	return len(e.GetData()) + len(e.GetCustomMetadata()) + 2*len(e.GetMetadata()[wireType])
 }
 
-// newID is a random UUID, by which the server would know the event if it were sent twice.
+// newID returns a random UUID, by which the server recognizes an event sent twice.
 //
 //gosec:disable G115,G404 -- bits, no numbers, and no secret
 func newID() *shared.UUID {
@@ -56,7 +57,7 @@ func newID() *shared.UUID {
 	}}}
 }
 
-// encodeMetadata makes a JSON object of headers and key, which is text; nil where there are none.
+// encodeMetadata converts headers and key to a JSON object of text; nil if there are none.
 func encodeMetadata(m *driver.Message) ([]byte, error) {
 	if len(m.Headers) == 0 && m.Key == nil {
 		return nil, nil
@@ -80,8 +81,8 @@ func encodeMetadata(m *driver.Message) ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// decodeMetadata gives a message what its event's metadata says, in the order of the names. Of others' events, what is no JSON object is left out, and a
-// value that is no string is its JSON.
+// decodeMetadata sets a message's key and headers, sorted by name, from its event's metadata.
+// Values other than strings are their JSON. Metadata other than an object is left out.
 func decodeMetadata(metadata []byte, m *driver.Message) {
 	var all map[string]json.RawMessage
 	if len(metadata) == 0 || json.Unmarshal(metadata, &all) != nil {
@@ -101,7 +102,7 @@ func decodeMetadata(metadata []byte, m *driver.Message) {
 	slices.SortFunc(m.Headers, func(a, b driver.Header) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// recorded is an event as both sorts of subscriptions bring it.
+// recorded is an event of either kind of subscription.
 type recorded interface {
 	GetId() *shared.UUID
 	GetStreamRevision() uint64
@@ -110,17 +111,17 @@ type recorded interface {
 	GetData() []byte
 }
 
-// delivery is a message that came.
+// delivery is a received message.
 type delivery struct {
 	message  driver.Message // until it is handed over
 	revision uint64
 	created  string
-	id       *shared.UUID  // by which it is settled
-	from     *subscription // nil where nothing is settled
+	id       *shared.UUID  // for settling
+	from     *subscription // nil if nothing is settled
 	settled  bool          // guarded by from
 }
 
-// arrived gives an event the driver's form. at is what the subscription's stream has: the event, or a link to it.
+// arrived converts an event. at is the event in the subscription's stream, or a link to it.
 func arrived(event, at recorded, topic string, received int64) *delivery {
 	d := &delivery{revision: at.GetStreamRevision(), id: at.GetId()}
 	own := event.GetMetadata()
@@ -133,9 +134,21 @@ func arrived(event, at recorded, topic string, received int64) *delivery {
 	return d
 }
 
-// hand gives messages to the application.
-func hand(b driver.Batch, came []*delivery) {
-	for i, d := range came {
+func hand(b driver.Batch, deliveries []*delivery) {
+	for i, d := range deliveries {
 		b[i], d.message = d.message, driver.Message{}
 	}
+}
+
+// place returns an event's revision and the time when the server wrote it.
+func place(m *driver.Message) driver.Place {
+	d, ok := m.Token.(*delivery)
+	if !ok {
+		return driver.Place{}
+	}
+	p := driver.Place{Position: driver.At(d.revision)}
+	if ticks, err := strconv.ParseInt(d.created, 10, 64); err == nil {
+		p.Timestamp = 100 * ticks // of 100 ns, since the Unix epoch
+	}
+	return p
 }

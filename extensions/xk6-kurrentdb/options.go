@@ -7,12 +7,13 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// plainType is the type of events that nobody gave one.
+// plainType is the default type of events.
 const plainType = "message"
 
 func connectOptions() []driver.Option {
 	return append(driver.ConnectOptions(), driver.Option{
-		Name: "requestTimeout", Scope: driver.OnConnect, Type: driver.Duration, Default: "10s", Min: int64(time.Millisecond),
+		Name: "requestTimeout", Scope: driver.OnConnect, Type: driver.Duration, Default: "10s",
+		Min: int64(time.Millisecond),
 		Doc: "How long the answer to one request may take, a connection that has to be made again included.",
 	})
 }
@@ -21,66 +22,47 @@ func produceOptions() []driver.Option {
 	return []driver.Option{
 		{
 			Name: "batch", Scope: driver.OnProducer, Type: driver.Int, Default: "1000", Min: 1,
-			Doc: "How many of the messages that wait for a producer's last append one append has at most, which share their fate; 1 gives each one of its own.",
+			Doc: "How many of the messages that wait for a producer's last append one append has at most, which " +
+				"share their fate; 1 gives each one of its own.",
 		},
 		{
 			Name: "maxAppendSize", Scope: driver.OnProducer, Type: driver.Size, Default: "1MiB", Min: 1,
-			Doc: "How much one append of several messages has at most; what does not fit goes with the next. Servers before 25.1 take 1 MiB (MaxAppendSize).",
+			Doc: "How much one append of several messages has at most; what does not fit goes with the next. " +
+				"Servers before 25.1 take 1 MiB (MaxAppendSize).",
 		},
 		{
 			Name: "eventType", Scope: driver.OnProducer | driver.OnMessage, Default: plainType,
 			Doc: "The type of the event. Of what is received it is told where it is not the default.",
 		},
-		{
-			Name: "json", Scope: driver.OnProducer, Type: driver.Bool,
-			Doc: "Tell the server that bodies are JSON, which its projections read.",
-		},
 	}
 }
 
-// consumeOptions are of consumers with a group, but for resolveLinks. A group that is there already must have these settings.
+// consumeOptions are settings of groups, which an existing group must have. Its other settings may
+// differ from the ones with which the driver creates groups.
 func consumeOptions() []driver.Option {
-	count := func(name, value, doc string) driver.Option {
-		return driver.Option{
-			Name: name, Scope: driver.OnConsumer, Type: driver.Int, Default: value, Min: 1, Max: math.MaxInt32, Doc: doc,
-		}
-	}
 	return []driver.Option{
 		{
 			Name: "strategy", Scope: driver.OnConsumer, Type: driver.Enum, Default: "RoundRobin",
 			Allowed: []string{"RoundRobin", "DispatchToSingle", "Pinned", "PinnedByCorrelation"},
-			Doc:     "How a group's messages are shared: PinnedByCorrelation by their keys, Pinned by the stream that a link leads to, so that of a topic without links one consumer has all.",
+			Doc: "How a group's messages are shared: PinnedByCorrelation by their keys, Pinned by the stream that " +
+				"a link leads to, so that of a topic without links one consumer has all.",
 		},
 		{
-			Name: "reject", Scope: driver.OnConsumer, Type: driver.Enum, Default: "park", Allowed: []string{"park", "skip"},
-			Doc: "What becomes of messages that are rejected: parked with the group, where the server can replay them, or skipped.",
+			Name: "reject", Scope: driver.OnConsumer, Type: driver.Enum, Default: "park",
+			Allowed: []string{"park", "skip"},
+			Doc: "What becomes of messages that are rejected: parked with the group, where the server can replay " +
+				"them, or skipped.",
 		},
 		{
-			Name: "messageTimeout", Scope: driver.OnConsumer, Type: driver.Duration, Default: "30s", Min: int64(time.Millisecond), Max: math.MaxInt32 * int64(time.Millisecond),
+			Name: "messageTimeout", Scope: driver.OnConsumer, Type: driver.Duration, Default: "30s",
+			Min: int64(time.Millisecond), Max: math.MaxInt32 * int64(time.Millisecond),
 			Step: int64(time.Millisecond),
-			Doc:  "How long a message may be with a consumer, received or prefetched, and not settled before the group delivers it again.",
+			Doc: "How long a message may be with a consumer, received or prefetched, and not settled before the " +
+				"group delivers it again.",
 		},
 		{
 			Name: "maxRetryCount", Scope: driver.OnConsumer, Type: driver.Int, Default: "10", Max: math.MaxInt32,
 			Doc: "How often a message is delivered again before the group parks it.",
-		},
-		count("readBatchSize", "20", "How many messages the group reads at a time from the disk; less than historyBuffer."),
-		count("historyBuffer", "500", "How many messages of those read from the disk the group has in memory."),
-		count("liveBuffer", "500", "How many of the latest messages the group has in memory before it reads from the disk."),
-		{
-			Name: "checkpointAfter", Scope: driver.OnConsumer, Type: driver.Duration, Default: "2s", Min: int64(time.Millisecond), Max: math.MaxInt32 * int64(time.Millisecond),
-			Step: int64(time.Millisecond),
-			Doc:  "How often the group writes how far it is, if minCheckpoint messages were settled; after a restart of the server it begins there.",
-		},
-		count("minCheckpoint", "10", "How many messages are settled at least before the group writes how far it is."),
-		count("maxCheckpoint", "1000", "After how many settled messages the group writes how far it is, at once."),
-		{
-			Name: "maxSubscribers", Scope: driver.OnConsumer, Type: driver.Int, Max: math.MaxInt32,
-			Doc: "How many consumers the group takes at a time; no limit where 0.",
-		},
-		{
-			Name: "resolveLinks", Scope: driver.OnConsumer, Type: driver.Bool,
-			Doc: "Deliver what links lead to instead of the links, as of the streams that projections write.",
 		},
 	}
 }

@@ -181,7 +181,7 @@ func TestTypesOfEvents(t *testing.T) {
 	f := start(t, double.Config{})
 	c := f.open()
 	f.topic(c, "t")
-	p := f.producer(c, "t", map[string]any{"eventType": "placed", "json": true})
+	p := f.producer(c, "t", map[string]any{"eventType": "placed"})
 	if err := errors.Join(f.send(p, driver.Batch{{Body: []byte("{}")}, {Body: []byte("{}"), Properties: driver.Values{"eventType": "paid"}}})...); err != nil {
 		t.Fatal(err)
 	}

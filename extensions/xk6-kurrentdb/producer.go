@@ -9,7 +9,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/outbox"
 )
 
-// producer appends, one append after the other, which keeps the order. What comes meanwhile goes with the next.
+// producer has one append under way, which keeps the order. Messages sent meanwhile go with the
+// next.
 type producer struct {
 	conn      *conn
 	topic     string
@@ -17,13 +18,13 @@ type producer struct {
 	most      int // messages of one append
 	mostBytes int
 
-	life context.Context // ends when Close gives up waiting
+	life context.Context // ends if Close gives up waiting
 	stop context.CancelCauseFunc
-	over chan struct{} // closed when nothing will be appended any more
+	done chan struct{} // closed after the last append
 	out  *outbox.Outbox[outgoing]
 }
 
-// outgoing is a message that is not done.
+// outgoing is a message without an answer.
 type outgoing struct {
 	event *streams.AppendReq_ProposedMessage
 	place *driver.Place
@@ -31,19 +32,16 @@ type outgoing struct {
 	i     int
 }
 
-// NewProducer fails where the topic does not exist.
+// NewProducer fails if the topic does not exist.
 func (c *conn) NewProducer(ctx context.Context, config driver.ProducerConfig) (driver.Producer, error) {
 	if _, err := c.topic(ctx, config.Topic); err != nil {
 		return nil, err
 	}
-	v, content := config.Options, "application/octet-stream"
-	if v.Bool("json") {
-		content = "application/json"
-	}
+	v := config.Options
 	p := &producer{
-		conn: c, topic: config.Topic, kind: kinds(v.String("eventType"), content),
+		conn: c, topic: config.Topic, kind: kinds(v.String("eventType"), "application/octet-stream"),
 		most: int(v.Int("batch")), mostBytes: int(v.Int("maxAppendSize")),
-		over: make(chan struct{}), out: outbox.New(func(o outgoing) int { return size(o.event) }),
+		done: make(chan struct{}), out: outbox.New(func(o outgoing) int { return size(o.event) }),
 	}
 	p.life, p.stop = context.WithCancelCause(context.Background())
 	go p.run()
@@ -68,13 +66,13 @@ func (p *producer) Send(_ context.Context, b driver.Batch, done driver.Done) {
 	}
 }
 
-// run appends until Close, and what came before it.
+// run appends messages until Close, and the ones queued before it.
 func (p *producer) run() {
-	defer close(p.over)
+	defer close(p.done)
 	var all []outgoing
 	var events []*streams.AppendReq_ProposedMessage
 	for {
-		clear(events) // they must not live on here
+		clear(events) // to free them
 		if all = p.out.Next(all, p.most, p.mostBytes); len(all) == 0 {
 			return
 		}
@@ -82,32 +80,33 @@ func (p *producer) run() {
 		for _, o := range all {
 			events = append(events, o.event)
 		}
-		last, err := p.conn.append(p.life, p.topic, whatever, events...)
+		last, err := p.conn.append(p.life, p.topic, anyRevision, events...)
 		if cause := context.Cause(p.life); err != nil && cause != nil {
 			err = cause
 		}
-		tell(all, last, err)
+		finish(all, last, err)
 	}
 }
 
-// tell says what became of the messages of one append, the last of which is at that revision.
-func tell(all []outgoing, last uint64, err error) {
+// finish reports the messages of one append, the last of them at the given revision.
+func finish(all []outgoing, last uint64, err error) {
 	for i, o := range all {
 		if err == nil && o.place != nil {
-			*o.place = driver.Place{Position: driver.At(last - uint64(len(all)-1-i))} //gosec:disable G115 -- a count, far below the limit
+			behind := uint64(len(all) - 1 - i) //gosec:disable G115 -- not negative
+			*o.place = driver.Place{Position: driver.At(last - behind)}
 		}
 		o.done(o.i, err)
 	}
 }
 
-// Close waits for what was sent. What remains when ctx ends fails with its error.
+// Close waits for the messages. The rest fails with ctx's error when it ends.
 func (p *producer) Close(ctx context.Context) error {
 	p.out.Close()
 	select {
-	case <-p.over:
+	case <-p.done:
 	case <-ctx.Done():
 		p.stop(ctx.Err())
-		<-p.over
+		<-p.done
 	}
 	p.stop(driver.ErrClosed)
 	return nil

@@ -14,10 +14,12 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/redial"
 )
 
-// mostSettled is how many messages are settled at a time; the product's own clients have 2000 at most.
+// mostSettled is the greatest number of messages in a settlement; that of the product's clients is
+// 2000.
 const mostSettled = 1000
 
-// Settle implements [driver.Consumer]. It returns when the settlements are on their way; the server answers none.
+// Settle implements [driver.Consumer]. It returns when the settlements are on their way: the server
+// answers none.
 func (r *member) Settle(ctx context.Context, b driver.Batch, o driver.Outcome) error {
 	r.closing.RLock()
 	defer r.closing.RUnlock()
@@ -27,7 +29,7 @@ func (r *member) Settle(ctx context.Context, b driver.Batch, o driver.Outcome) e
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	say, err := r.outcome(o)
+	settlement, err := r.outcome(o)
 	if err != nil {
 		return err
 	}
@@ -38,13 +40,13 @@ func (r *member) Settle(ctx context.Context, b driver.Batch, o driver.Outcome) e
 		for n < len(b) && origin(b[n]) == s {
 			n++
 		}
-		failed = errors.Join(failed, s.settle(ctx, b[:n], say))
+		failed = errors.Join(failed, s.settle(ctx, b[:n], settlement))
 		b = b[n:]
 	}
 	return failed
 }
 
-// origin is the subscription that a message came by; nil of one of another consumer's.
+// origin returns a message's subscription; nil if this driver did not receive it.
 func origin(m driver.Message) *subscription {
 	d, ok := m.Token.(*delivery)
 	if !ok {
@@ -53,14 +55,16 @@ func origin(m driver.Message) *subscription {
 	return d.from
 }
 
-// request says what becomes of messages.
+// request returns a request that settles messages.
 type request func(s *subscription, ids []*shared.UUID) *persistent.ReadReq
 
 func (r *member) outcome(o driver.Outcome) (request, error) {
 	switch {
 	case o == driver.Ack:
 		return func(s *subscription, ids []*shared.UUID) *persistent.ReadReq {
-			return &persistent.ReadReq{Content: &persistent.ReadReq_Ack_{Ack: &persistent.ReadReq_Ack{Id: s.id, Ids: ids}}}
+			return &persistent.ReadReq{
+				Content: &persistent.ReadReq_Ack_{Ack: &persistent.ReadReq_Ack{Id: s.id, Ids: ids}},
+			}
 		}, nil
 	case o == driver.Requeue:
 		return nack(persistent.ReadReq_Nack_Retry, "requeued"), nil
@@ -74,12 +78,13 @@ func (r *member) outcome(o driver.Outcome) (request, error) {
 
 func nack(action persistent.ReadReq_Nack_Action, reason string) request {
 	return func(s *subscription, ids []*shared.UUID) *persistent.ReadReq {
-		return &persistent.ReadReq{Content: &persistent.ReadReq_Nack_{Nack: &persistent.ReadReq_Nack{Id: s.id, Ids: ids, Action: action, Reason: reason}}}
+		nack := &persistent.ReadReq_Nack{Id: s.id, Ids: ids, Action: action, Reason: reason}
+		return &persistent.ReadReq{Content: &persistent.ReadReq_Nack_{Nack: nack}}
 	}
 }
 
-// settle sends the settlements of messages that came by this subscription, each once.
-func (s *subscription) settle(ctx context.Context, b driver.Batch, say request) error {
+// settle sends the settlements of this subscription's messages, each once.
+func (s *subscription) settle(ctx context.Context, b driver.Batch, settlement request) error {
 	if s == nil {
 		return errSettled
 	}
@@ -88,18 +93,18 @@ func (s *subscription) settle(ctx context.Context, b driver.Batch, say request) 
 	ids, failed := s.take(b)
 	var sent atomic.Bool
 	stop := context.AfterFunc(ctx, func() {
-		if !sent.Load() { // a stream on which nothing can be sent any more is of no use
+		if !sent.Load() { // the stream is blocked
 			s.cancel()
 		}
 	})
 	defer stop()
 	for len(ids) > 0 {
 		n := min(len(ids), mostSettled)
-		if err := s.stream.Send(say(s, ids[:n])); err != nil {
+		if err := s.stream.Send(settlement(s, ids[:n])); err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return errGone // what has ended the stream Receive tells
+			return errGone // Receive returns the reason
 		}
 		ids = ids[n:]
 	}
@@ -107,7 +112,7 @@ func (s *subscription) settle(ctx context.Context, b driver.Batch, say request) 
 	return failed
 }
 
-// take gives the ids of those messages that are not settled yet.
+// take marks messages as settled, and returns the ids of the ones not settled before.
 func (s *subscription) take(b driver.Batch) (ids []*shared.UUID, failed error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,9 +133,10 @@ func (s *subscription) take(b driver.Batch) (ids []*shared.UUID, failed error) {
 	return ids, failed
 }
 
-// arrive waits until the server has all that was settled, as far as it tells: until it says that no more is with this consumer than came and was not settled.
+// arrive waits until the server has the settlements: until it reports no more messages at this
+// consumer than the unsettled ones.
 func (r *member) arrive(ctx context.Context) {
-	const most = time.Second // it may have timed out, or the server may not tell everybody
+	const most = time.Second // messages may have timed out
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	r.mu.Lock()
@@ -145,13 +151,13 @@ func (r *member) arrive(ctx context.Context) {
 			return
 		}
 		open, _ := s.count()
-		if with(info, r.name) <= open || !redial.Sleep(ctx, n) {
+		if held(info, r.name) <= open || !redial.Sleep(ctx, n) {
 			return
 		}
 	}
 }
 
-// count is how many messages came by the subscription and are not settled, and how many are; of one that has ended the server knows no more.
+// count returns the numbers of unsettled and settled messages; none of an ended subscription.
 func (s *subscription) count() (open, settled int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,8 +167,8 @@ func (s *subscription) count() (open, settled int) {
 	return s.open, s.settled
 }
 
-// with is how many messages of a group are with one of its consumers.
-func with(info *persistent.SubscriptionInfo, name string) (count int) {
+// held returns how many messages one of a group's consumers holds.
+func held(info *persistent.SubscriptionInfo, name string) (count int) {
 	for _, c := range info.GetConnections() {
 		if c.GetConnectionName() == name {
 			count += int(c.GetInFlightMessages())

@@ -16,32 +16,32 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// The server's names for what a stream's metadata say, and one of this driver's own: a stream comes to be with its first event, and a topic before.
+// The server's names in a stream's metadata, and this driver's mark of a topic without events.
 const (
-	keyTruncate = "$tb" // events before that one are no more
+	keyTruncate = "$tb" // the first visible revision
 	keyMaxCount = "$maxCount"
 	keyMaxAge   = "$maxAge" // seconds
 	keyCreated  = "xk6-broker"
 )
 
-// deleted is what keyTruncate is of a stream that was deleted and not written to since.
+// deleted is the value of keyTruncate after a deletion, until the next event.
 const deleted = math.MaxInt64
 
-// about is what the metadata of a stream say, and how to replace them if nobody else does.
-type about struct {
+// streamMetadata has the metadata of a stream, and the expectation with which they can be replaced.
+type streamMetadata struct {
 	values map[string]json.RawMessage
 	expect func(*streams.AppendReq_Options)
 }
 
-func (m *about) number(name string) (n int64, there bool) {
+func (m *streamMetadata) number(name string) (n int64, ok bool) {
 	return n, json.Unmarshal(m.values[name], &n) == nil
 }
 
-func (m *about) set(name string, value int64) { m.values[name] = fmt.Append(nil, value) }
+func (m *streamMetadata) set(name string, value int64) { m.values[name] = fmt.Append(nil, value) }
 
-// topic is the metadata of a stream; the error is errNoTopic where it does not exist, and they are those that there are all the same.
-func (c *conn) topic(ctx context.Context, name string) (*about, error) {
-	m := &about{values: map[string]json.RawMessage{}}
+// topic returns the metadata of a stream, also with errNoTopic if the topic does not exist.
+func (c *conn) topic(ctx context.Context, name string) (*streamMetadata, error) {
+	m := &streamMetadata{values: map[string]json.RawMessage{}}
 	event, err := c.last(ctx, "$$"+name)
 	if err != nil {
 		return nil, err
@@ -67,14 +67,16 @@ func (c *conn) topic(ctx context.Context, name string) (*about, error) {
 	return m, nil
 }
 
-// last is the last event of a stream; nil where it has none.
-func (c *conn) last(ctx context.Context, stream string) (event *streams.ReadResp_ReadEvent_RecordedEvent, err error) {
-	err = c.call(ctx, func(ctx context.Context, n *node, o ...grpc.CallOption) error {
-		request := reading(stream, false)
+// last returns the last event of a stream; nil if it has none.
+func (c *conn) last(
+	ctx context.Context, stream string,
+) (event *streams.ReadResp_ReadEvent_RecordedEvent, err error) {
+	err = c.call(ctx, func(ctx context.Context, o grpc.CallOption) error {
+		request := reading(stream)
 		request.Options.ReadDirection = streams.ReadReq_Options_Backwards
 		request.Options.CountOption = &streams.ReadReq_Options_Count{Count: 1}
 		request.Options.GetStream().RevisionOption = &streams.ReadReq_Options_StreamOptions_End{End: &shared.Empty{}}
-		call, err := n.streams.Read(ctx, request, o...)
+		call, err := c.events.Read(ctx, request, o)
 		if err != nil {
 			return err
 		}
@@ -94,18 +96,19 @@ func (c *conn) last(ctx context.Context, stream string) (event *streams.ReadResp
 	return event, err
 }
 
-// reading is the part that all requests to read have.
-func reading(stream string, resolve bool) *streams.ReadReq {
+// reading returns the common part of all requests to read.
+func reading(stream string) *streams.ReadReq {
+	from := &streams.ReadReq_Options_StreamOptions{StreamIdentifier: identifier(stream)}
+	uuid := &streams.ReadReq_Options_UUIDOption_Structured{Structured: &shared.Empty{}}
 	return &streams.ReadReq{Options: &streams.ReadReq_Options{
-		StreamOption: &streams.ReadReq_Options_Stream{Stream: &streams.ReadReq_Options_StreamOptions{StreamIdentifier: identifier(stream)}},
-		ResolveLinks: resolve,
+		StreamOption: &streams.ReadReq_Options_Stream{Stream: from},
 		FilterOption: &streams.ReadReq_Options_NoFilter{NoFilter: &shared.Empty{}},
-		UuidOption:   &streams.ReadReq_Options_UUIDOption{Content: &streams.ReadReq_Options_UUIDOption_Structured{Structured: &shared.Empty{}}},
+		UuidOption:   &streams.ReadReq_Options_UUIDOption{Content: uuid},
 	}}
 }
 
 // write replaces the metadata of a stream.
-func (c *conn) write(ctx context.Context, name string, m *about) error {
+func (c *conn) write(ctx context.Context, name string, m *streamMetadata) error {
 	data, err := json.Marshal(m.values)
 	if err != nil {
 		return err
@@ -116,10 +119,10 @@ func (c *conn) write(ctx context.Context, name string, m *about) error {
 	return err
 }
 
-// CreateTopic writes metadata, also of what was deleted, whose old events stay gone.
+// CreateTopic writes metadata. The old events of a deleted stream stay deleted.
 func (c *conn) CreateTopic(ctx context.Context, s driver.TopicSpec) error {
-	return c.change(ctx, s.Name, func(m *about, there bool) bool {
-		if there {
+	return c.change(ctx, s.Name, func(m *streamMetadata, exists bool) bool {
+		if exists {
 			return false
 		}
 		m.values[keyCreated] = json.RawMessage(`"created"`)
@@ -133,14 +136,15 @@ func (c *conn) CreateTopic(ctx context.Context, s driver.TopicSpec) error {
 	})
 }
 
-// change changes metadata, once more where others did at the same time, for as long as how is true.
-func (c *conn) change(ctx context.Context, name string, how func(m *about, there bool) bool) error {
+// change writes metadata if edit returns true, and repeats that if others changed them at the same
+// time.
+func (c *conn) change(ctx context.Context, name string, edit func(m *streamMetadata, exists bool) bool) error {
 	for {
 		m, err := c.topic(ctx, name)
 		if err != nil && !errors.Is(err, errNoTopic) {
 			return err
 		}
-		if !how(m, err == nil) {
+		if !edit(m, err == nil) {
 			return nil
 		}
 		if err := c.write(ctx, name, m); !errors.Is(err, errChanged) {
@@ -149,7 +153,7 @@ func (c *conn) change(ctx context.Context, name string, how func(m *about, there
 	}
 }
 
-// DescribeTopic tells what the metadata say.
+// DescribeTopic returns the options in the metadata.
 func (c *conn) DescribeTopic(ctx context.Context, name string) (info driver.TopicInfo, err error) {
 	m, err := c.topic(ctx, name)
 	if err != nil {
@@ -162,7 +166,8 @@ func (c *conn) DescribeTopic(ctx context.Context, name string) (info driver.Topi
 	return info, nil
 }
 
-// DeleteTopic deletes the stream, so that it can be written to again: its numbers go on then. Its groups go with it, and what they have parked.
+// DeleteTopic deletes the stream and its groups, with their parked messages. The stream can be
+// written again, and its numbers go on then.
 func (c *conn) DeleteTopic(ctx context.Context, name string) error {
 	if _, err := c.topic(ctx, name); err != nil {
 		return err
@@ -174,28 +179,30 @@ func (c *conn) DeleteTopic(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return c.call(ctx, func(ctx context.Context, n *node, o ...grpc.CallOption) error {
-		_, err := n.streams.Delete(ctx, &streams.DeleteReq{Options: &streams.DeleteReq_Options{
-			StreamIdentifier: identifier(name), ExpectedStreamRevision: &streams.DeleteReq_Options_Any{Any: &shared.Empty{}},
-		}}, o...)
+	return c.call(ctx, func(ctx context.Context, o grpc.CallOption) error {
+		_, err := c.events.Delete(ctx, &streams.DeleteReq{Options: &streams.DeleteReq_Options{
+			StreamIdentifier:       identifier(name),
+			ExpectedStreamRevision: &streams.DeleteReq_Options_Any{Any: &shared.Empty{}},
+		}}, o)
 		return err
 	})
 }
 
-// PurgeTopic truncates the stream behind its last event. What groups have read of it before is in their memory, where nothing reaches it: they are made
-// anew, with the same settings, from there on.
+// PurgeTopic truncates the stream behind its last event. Its groups hold events in memory, so they
+// are created again, with the same settings, from there on.
 func (c *conn) PurgeTopic(ctx context.Context, name string) error {
 	event, err := c.last(ctx, name)
 	if err != nil {
 		return err
 	}
 	missing := false
-	err = c.change(ctx, name, func(m *about, there bool) bool {
-		missing = !there
-		if before, _ := m.number(keyTruncate); missing || event == nil || before > int64(event.GetStreamRevision()) { //gosec:disable G115 -- a count, far below the limit
+	end := int64(event.GetStreamRevision()) + 1 //gosec:disable G115 -- a count, far below the limit
+	err = c.change(ctx, name, func(m *streamMetadata, exists bool) bool {
+		missing = !exists
+		if before, _ := m.number(keyTruncate); missing || event == nil || before >= end {
 			return false
 		}
-		m.set(keyTruncate, int64(event.GetStreamRevision())+1) //gosec:disable G115 -- a count, far below the limit
+		m.set(keyTruncate, end)
 		return true
 	})
 	if err == nil && missing {
@@ -210,7 +217,8 @@ func (c *conn) PurgeTopic(ctx context.Context, name string) error {
 			err = errors.Join(err, gone)
 			continue
 		}
-		err = errors.Join(err, c.createGroup(ctx, name, g.GetGroupName(), settingsOf(g), after(event.GetStreamRevision())))
+		again := c.createGroup(ctx, name, g.GetGroupName(), settingsOf(g), after(event.GetStreamRevision()))
+		err = errors.Join(err, again)
 	}
 	return err
 }

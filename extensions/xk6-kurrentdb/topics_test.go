@@ -81,10 +81,10 @@ func TestTombstone(t *testing.T) {
 	c := f.open()
 	f.topic(c, "t")
 	p := f.producer(c, "t", nil)
-	if err := c.call(f.context(), func(ctx context.Context, n *node, o ...grpc.CallOption) error {
-		_, err := n.streams.Tombstone(ctx, &streams.TombstoneReq{Options: &streams.TombstoneReq_Options{
+	if err := c.call(f.context(), func(ctx context.Context, o grpc.CallOption) error {
+		_, err := c.events.Tombstone(ctx, &streams.TombstoneReq{Options: &streams.TombstoneReq_Options{
 			StreamIdentifier: identifier("t"), ExpectedStreamRevision: &streams.TombstoneReq_Options_Any{Any: &shared.Empty{}},
-		}}, o...)
+		}}, o)
 		return err
 	}); err != nil {
 		t.Fatal(err)

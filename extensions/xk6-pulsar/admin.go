@@ -16,24 +16,24 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// admin asks the admin API, which is HTTP.
+// admin is a client of the admin API over HTTP.
 type admin struct {
 	base   string
 	client *http.Client
 	sign   func(*http.Request) error
 }
 
-func newAdmin(base string, secure *tls.Config, who credentials, timeout time.Duration) (*admin, error) {
+func newAdmin(base string, secure *tls.Config, login credentials, timeout time.Duration) (*admin, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
 		return nil, &driver.OptionError{Name: "adminUrl", Err: errors.New("it should look like http://127.0.0.1:8080")}
 	}
-	// It is asked rarely, and a connection that is kept for the next time would have to be closed, whoever asks last.
+	// Requests are rare, and a kept connection would have to be closed.
 	transport := &http.Transport{TLSClientConfig: secure, DisableKeepAlives: true}
-	return &admin{base, &http.Client{Transport: transport, Timeout: timeout}, who.sign}, nil
+	return &admin{base, &http.Client{Transport: transport, Timeout: timeout}, login.sign}, nil
 }
 
-// call makes a request and reads the answer, where there is one to be read into.
+// call makes a request and reads the answer into answer, unless it is nil.
 func (a *admin) call(ctx context.Context, method, path string, body, answer any) error {
 	var sent io.Reader
 	if body != nil {
@@ -79,16 +79,16 @@ func (a *admin) call(ctx context.Context, method, path string, body, answer any)
 	return nil
 }
 
-// refusalOf is what a status that is no success says, with the reason that the broker gives.
+// refusalOf returns the error of a status other than success, with the broker's reason.
 func refusalOf(r *http.Response, text []byte) error {
-	var said struct {
+	var body struct {
 		Reason string `json:"reason"`
 	}
 	reason := r.Status
-	if json.Unmarshal(text, &said) == nil && said.Reason != "" {
-		reason, _, _ = strings.Cut(said.Reason, "\n")
+	if json.Unmarshal(text, &body) == nil && body.Reason != "" {
+		reason, _, _ = strings.Cut(body.Reason, "\n")
 	}
-	return &statusError{code: r.StatusCode, what: "admin API: status " + fmt.Sprint(r.StatusCode), reason: reason}
+	return &statusError{code: r.StatusCode, reason: reason}
 }
 
 func (a *admin) version(ctx context.Context) (version string, err error) {
@@ -96,7 +96,7 @@ func (a *admin) version(ctx context.Context) (version string, err error) {
 	return version, err
 }
 
-// brokers is how many there are; 0 where that is not told.
+// brokers returns the number of brokers; 0 if not known.
 func (a *admin) brokers(ctx context.Context) int {
 	var all []string
 	if a.call(ctx, http.MethodGet, "/admin/v2/brokers", nil, &all) != nil {
@@ -112,17 +112,17 @@ type quorums struct {
 	Ack      int `json:"bookkeeperAckQuorum"`
 }
 
-// persistence is what holds of a topic, be it by its own policy, its namespace's, or the broker's configuration.
+// persistence returns the quorums of a topic, by its policy, its namespace's or the broker's.
 func (a *admin) persistence(ctx context.Context, t topicName) (q quorums, err error) {
 	err = a.call(ctx, http.MethodGet, t.path()+"/persistence?applied=true", nil, &q)
 	return q, err
 }
 
-// partitions is how many a topic has; 0 of one that is not partitioned. An absent topic is an error.
+// partitions returns the number of partitions; 0 if the topic is not partitioned.
 func (a *admin) partitions(ctx context.Context, t topicName) (int, error) {
-	var said struct {
+	var answer struct {
 		Partitions int `json:"partitions"`
 	}
-	err := a.call(ctx, http.MethodGet, t.path()+"/partitions", nil, &said)
-	return said.Partitions, err
+	err := a.call(ctx, http.MethodGet, t.path()+"/partitions", nil, &answer)
+	return answer.Partitions, err
 }

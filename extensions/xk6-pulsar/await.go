@@ -2,7 +2,8 @@ package pulsar
 
 import "context"
 
-// await calls what takes no context, and does not wait for it longer than ctx lives. late gets what comes then.
+// await runs a call without a context and waits until ctx ends. late gets a result that comes
+// later.
 func await[T any](ctx context.Context, c *conn, call func() (T, error), late func(T)) (T, error) {
 	type result struct {
 		value T
@@ -33,7 +34,7 @@ func await[T any](ctx context.Context, c *conn, call func() (T, error), late fun
 	}
 }
 
-// done is await for what gives nothing but an error.
+// done is await for a call that returns an error only.
 func (c *conn) done(ctx context.Context, call func() error) error {
 	_, err := await(ctx, c, func() (struct{}, error) { return struct{}{}, call() }, nil)
 	return err

@@ -11,7 +11,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/apache/pulsar-client-go/pulsar"
@@ -19,13 +18,13 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// port is that of a host that names none; with TLS it is securePort.
+// Ports of a host without one, without and with TLS.
 const (
 	port       = "6650"
 	securePort = "6651"
 )
 
-// conn is one client, which has one connection to each broker that it needs.
+// conn is one client, with one connection to each broker that it needs.
 type conn struct {
 	mode      mode
 	client    pulsar.Client
@@ -34,17 +33,15 @@ type conn struct {
 	namespace string
 	info      driver.Info
 
-	cumulative atomic.Bool // a consumer settles by cumulative acks
-
-	life    context.Context // ends with Close
-	stop    context.CancelFunc
 	running sync.WaitGroup // the calls of await
 	closing sync.Once
-	closed  chan struct{} // when the client is
+	closed  chan struct{} // closed with the client
 }
 
 func open(ctx context.Context, t driver.Target, m mode) (driver.Conn, error) {
-	c := &conn{mode: m, journal: newJournal(), namespace: t.Options.String("namespace"), closed: make(chan struct{})}
+	c := &conn{
+		mode: m, journal: newJournal(), namespace: t.Options.String("namespace"), closed: make(chan struct{}),
+	}
 	options, err := c.options(t)
 	if err != nil {
 		return nil, err
@@ -62,16 +59,15 @@ func open(ctx context.Context, t driver.Target, m mode) (driver.Conn, error) {
 }
 
 func (c *conn) connect(ctx context.Context, t driver.Target, options pulsar.ClientOptions) (err error) {
-	// The client would go on dialing for operationTimeout, and not say why it failed.
+	// The client would dial for operationTimeout and return no reason.
 	if err := reach(ctx, t, addresses(t)); err != nil {
 		return err
 	}
 	if c.client, err = pulsar.NewClient(options); err != nil {
 		return err
 	}
-	c.life, c.stop = context.WithCancel(context.Background())
 	if err = c.greet(ctx); err != nil {
-		brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), 100*time.Millisecond) // what failed must not hang as well
+		brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), 100*time.Millisecond)
 		defer cancel()
 		_ = c.Close(brief)
 	}
@@ -85,7 +81,7 @@ func addresses(t driver.Target) []string {
 	return t.Addresses(port)
 }
 
-// reach connects to one of the servers and hangs up: it tells what is wrong with the way to them.
+// reach connects to one of the servers and hangs up. It returns the reason if none is reached.
 func reach(ctx context.Context, t driver.Target, hosts []string) error {
 	dial, err := t.Dialer()
 	if err != nil {
@@ -105,12 +101,13 @@ func reach(ctx context.Context, t driver.Target, hosts []string) error {
 	return err
 }
 
-// ping has a server answer with a frame: of whoever speaks another protocol the client takes the first words for the size of one, makes room for it, a
-// GiB or more, and waits. A broker answers before it knows who asks.
+// ping checks that a server answers with a frame. The client would take another protocol's first
+// bytes for a size, allocate it and wait. A broker answers a ping before the login.
 func ping(ctx context.Context, c net.Conn) error {
 	const largest = 64 << 20
 	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
-	_, _ = c.Write([]byte("\x00\x00\x00\x09\x00\x00\x00\x05\x08\x12\x92\x01\x00")) // two sizes, the command 18, which is a ping, and that it is empty
+	// Two sizes, and the command 18, an empty ping.
+	_, _ = c.Write([]byte("\x00\x00\x00\x09\x00\x00\x00\x05\x08\x12\x92\x01\x00"))
 	size := make([]byte, 4)
 	if _, err := io.ReadFull(c, size); err != nil {
 		return cmp.Or(ctx.Err(), err)
@@ -132,25 +129,25 @@ func (c *conn) options(t driver.Target) (pulsar.ClientOptions, error) {
 		t.Options["tls"] = true
 		scheme = "pulsar+ssl://"
 	}
-	who, err := credentialsOf(t)
+	login, err := credentialsOf(t)
 	if err != nil {
 		return pulsar.ClientOptions{}, err
 	}
-	if c.admin, err = newAdmin(adminURL(t, secure != nil), secure, who, o.Duration("operationTimeout")); err != nil {
+	c.admin, err = newAdmin(adminURL(t, secure != nil), secure, login, o.Duration("operationTimeout"))
+	if err != nil {
 		return pulsar.ClientOptions{}, err
 	}
 	options := pulsar.ClientOptions{
 		URL:                   scheme + strings.Join(addresses(t), ","),
 		ConnectionTimeout:     o.Duration("connectTimeout"),
 		OperationTimeout:      o.Duration("operationTimeout"),
-		KeepAliveInterval:     o.Duration("keepAlive"),
-		Authentication:        who.client,
+		Authentication:        login.client,
 		ListenerName:          o.String("listenerName"),
 		Logger:                c.journal,
-		MetricsRegisterer:     prometheus.NewRegistry(), // its own: the default one is the process's
+		MetricsRegisterer:     prometheus.NewRegistry(), // the default one is the process's
 		MetricsCardinality:    pulsar.MetricsCardinalityNone,
 		ConnectionMaxIdleTime: -1, // a rare sender's next message would wait for a new connection
-		MemoryLimitBytes:      -1, // the engine's window is the only limit
+		MemoryLimitBytes:      -1, // the engine has a window
 		Description:           t.ClientName,
 	}
 	if secure != nil {
@@ -162,7 +159,7 @@ func (c *conn) options(t driver.Target) (pulsar.ClientOptions, error) {
 	return options, nil
 }
 
-// greet proves that a broker answers, and learns what it is.
+// greet checks that a broker answers, and reads its version.
 func (c *conn) greet(ctx context.Context) error {
 	t, err := c.topic("xk6-broker")
 	if err != nil {
@@ -171,7 +168,7 @@ func (c *conn) greet(ctx context.Context) error {
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
 	refused := make(chan struct{})
-	go func() { // the client would go on asking
+	go func() { // the client would repeat its request
 		defer close(refused)
 		select {
 		case <-c.journal.refused:
@@ -196,12 +193,13 @@ func (c *conn) greet(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// answered reports whether a broker has answered what it was asked of a topic: also that there is none, or none that one may know of.
+// answered reports whether a broker has answered a question about a topic, which may be absent or
+// forbidden.
 func answered(err error) bool {
 	return err == nil || classify(err) == driver.NotFound || strings.Contains(err.Error(), "AuthorizationError")
 }
 
-// clientVersion is the version of the client that this program was built with, after a space.
+// clientVersion is the version of the client in this program, after a space.
 func clientVersion() string {
 	build, _ := debug.ReadBuildInfo()
 	if build == nil {
@@ -215,16 +213,15 @@ func clientVersion() string {
 	return ""
 }
 
-// Info is what the connection found when it opened.
+// Info implements [driver.Informer].
 func (c *conn) Info() driver.Info { return c.info }
 
 // As lends the pulsar.Client.
 func (c *conn) As(target any) bool { return driver.As(target, c.client) }
 
-// Close closes the client. What a server that does not answer holds up ends after operationTimeout.
+// Close closes the client. Calls without an answer end after operationTimeout.
 func (c *conn) Close(ctx context.Context) error {
 	c.closing.Do(func() {
-		c.stop()
 		go func() {
 			defer close(c.closed)
 			c.client.Close()

@@ -1,44 +1,33 @@
 package pulsar
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/apache/pulsar-client-go/pulsar"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/inbox"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/redial"
 )
 
 // consumer receives from one subscription.
 type consumer struct {
+	pulsar.Consumer
+	*permits
 	conn         *conn
 	cfg          driver.ConsumerConfig
 	topic        topicName
 	subscription string
 	inbox        *inbox.Inbox[*delivery]
-	letters      *deadLetters
-	cumulative   bool // an ack is of all before it, too
 
-	current  atomic.Pointer[receiver]
 	settling sync.RWMutex // Close waits for Settle
 	closed   bool
-	life     context.Context // ends with Close
-	stop     context.CancelFunc
+	stop     context.CancelFunc // ends giveBack
 	running  sync.WaitGroup
-}
-
-// receiver is one consumer of the client's. The client gives it up where its topic is deleted.
-type receiver struct {
-	pulsar.Consumer
-	*permits
-	name string
-	end  context.CancelFunc // of giving permits back
 }
 
 func (c *conn) NewConsumer(ctx context.Context, cfg driver.ConsumerConfig) (driver.Consumer, error) {
@@ -46,76 +35,38 @@ func (c *conn) NewConsumer(ctx context.Context, cfg driver.ConsumerConfig) (driv
 	if err != nil {
 		return nil, err
 	}
-	r := &consumer{conn: c, cfg: cfg, topic: t, subscription: cfg.Group, letters: c.newDeadLetters(cfg.Options.String("deadLetterTopic"))}
-	if cfg.Group == "" {
-		r.subscription = fmt.Sprintf("xk6-broker-%016x", rand.Uint64()) //gosec:disable G404 -- a name, no secret
-	}
-	if r.cumulative = cfg.Options.String("ackType") == cumulative; r.cumulative {
-		c.cumulative.Store(true)
+	r := &consumer{
+		conn: c, cfg: cfg, topic: t, subscription: cmp.Or(cfg.Group, uniqueName()),
+		permits: newPermits(cfg.Prefetch),
 	}
 	r.inbox = inbox.New(r.hand)
-	r.life, r.stop = context.WithCancel(context.Background())
-	s, err := r.open(ctx, cfg.Start)
-	if err != nil {
-		r.stop()
+	options := r.options()
+	subscribe := func() (pulsar.Consumer, error) { return c.client.Subscribe(options) }
+	if r.Consumer, err = await(ctx, c, subscribe, pulsar.Consumer.Close); err != nil {
 		return nil, err
 	}
-	r.current.Store(s)
+	life, stop := context.WithCancel(context.Background())
+	r.stop = stop
+	r.running.Go(func() { r.giveBack(life, options.MessageChannel) })
 	return r, nil
 }
 
-// open subscribes.
-func (r *consumer) open(ctx context.Context, start driver.Start) (*receiver, error) {
-	s := &receiver{permits: newPermits(r.cfg.Prefetch), name: fmt.Sprintf("xk6-broker-%016x", rand.Uint64())} //gosec:disable G404 -- a name, no secret
-	options := r.options(s, start)
-	r.conn.journal.lost.Store(s.name, sync.OnceFunc(func() { r.lost(s) }))
-	var err error
-	if s.Consumer, err = await(ctx, r.conn, func() (pulsar.Consumer, error) { return r.conn.client.Subscribe(options) }, pulsar.Consumer.Close); err != nil {
-		r.conn.journal.lost.Delete(s.name)
-		return nil, err
-	}
-	var life context.Context
-	life, s.end = context.WithCancel(r.life)
-	r.running.Go(func() { s.giveBack(life, options.MessageChannel) })
-	return s, nil
+func uniqueName() string {
+	return fmt.Sprintf("xk6-broker-%016x", rand.Uint64()) //gosec:disable G404 -- a name, no secret
 }
 
-// lost goes on with the topic that has the name next: all that it holds came after this consumer.
-func (r *consumer) lost(s *receiver) {
-	r.settling.RLock()
-	defer r.settling.RUnlock()
-	if r.closed {
-		return
-	}
-	r.running.Go(func() {
-		if r.close(r.life, s) != nil {
-			return
-		}
-		opened, ok := redial.Until(r.life, func(ctx context.Context) (*receiver, error) { return r.open(ctx, driver.StartEarliest) }, r.inbox.Fail)
-		if ok {
-			r.current.Store(opened)
-		}
-	})
-}
-
-func (r *consumer) close(ctx context.Context, s *receiver) error {
-	r.conn.journal.lost.Delete(s.name)
-	s.end()
-	return r.conn.done(ctx, func() error { s.Close(); return nil })
-}
-
-func (r *consumer) options(s *receiver, start driver.Start) pulsar.ConsumerOptions {
+func (r *consumer) options() pulsar.ConsumerOptions {
 	v := r.cfg.Options
 	none := int64(0)
 	o := pulsar.ConsumerOptions{
 		Topic:                          r.topic.String(),
 		SubscriptionName:               r.subscription,
-		Name:                           s.name,
+		Name:                           uniqueName(),
 		Type:                           subscriptionTypes[v.String("subscriptionType")],
 		SubscriptionInitialPosition:    pulsar.SubscriptionPositionLatest,
-		ReceiverQueueSize:              queueOf(r.cfg.Prefetch),
+		ReceiverQueueSize:              queueSize(r.cfg.Prefetch),
 		MessageChannel:                 make(chan pulsar.ConsumerMessage),
-		Interceptors:                   pulsar.ConsumerInterceptors{arrivals{r, s}},
+		Interceptors:                   pulsar.ConsumerInterceptors{arrivals{r}},
 		NackRedeliveryDelay:            max(v.Duration("nackDelay"), leastNackDelay),
 		NackPrecisionBit:               &none,
 		AckWithResponse:                r.cfg.ConfirmSettle,
@@ -124,7 +75,7 @@ func (r *consumer) options(s *receiver, start driver.Start) pulsar.ConsumerOptio
 		BackOffPolicyFunc:              newBackoff,
 		AutoDiscoveryPeriod:            discovery,
 	}
-	if start == driver.StartEarliest {
+	if r.cfg.Start == driver.StartEarliest {
 		o.SubscriptionInitialPosition = pulsar.SubscriptionPositionEarliest
 	}
 	if wait := v.Duration("ackDelay"); wait > 0 && !r.cfg.ConfirmSettle {
@@ -133,18 +84,17 @@ func (r *consumer) options(s *receiver, start driver.Start) pulsar.ConsumerOptio
 	return o
 }
 
-// leastNackDelay is what the client looks for messages to be given back three times of, all the time.
+// leastNackDelay keeps the client from looking for requeued messages without a pause: it looks
+// three times in this delay.
 const leastNackDelay = 9 * time.Millisecond
 
-// arrivals is the first line of this driver that sees a message: an interceptor, which the client calls when it has read it from the connection.
-type arrivals struct {
-	r *consumer
-	s *receiver
-}
+// arrivals is an interceptor, which the client calls when it has read a message from the
+// connection.
+type arrivals struct{ r *consumer }
 
 func (a arrivals) BeforeConsume(m pulsar.ConsumerMessage) {
-	d := &delivery{Message: m.Message, received: driver.Now(), from: a.s}
-	a.s.arrive(d)
+	d := &delivery{Message: m.Message, received: driver.Now()}
+	a.r.arrive(d)
 	a.r.inbox.Put(d)
 }
 
@@ -156,12 +106,15 @@ func (r *consumer) Receive(ctx context.Context, b driver.Batch) (int, error) {
 	return r.inbox.Receive(ctx, b)
 }
 
-// hand gives messages the driver's form.
-func (r *consumer) hand(b driver.Batch, came []*delivery) {
-	for i, d := range came {
+// hand converts messages.
+func (r *consumer) hand(b driver.Batch, deliveries []*delivery) {
+	for i, d := range deliveries {
 		b[i] = driver.Message{
-			Body: d.Payload(), Headers: headers(d.Message.Properties()), Properties: propertiesOf(d),
-			Topic: r.cfg.Topic, Received: d.received, Partition: max(0, d.ID().PartitionIdx()), Token: d,
+			Body: d.Payload(), Headers: headers(d.Message.Properties()), Topic: r.cfg.Topic, Received: d.received,
+			Partition: max(0, d.ID().PartitionIdx()), Token: d,
+		}
+		if ms := d.EventTime().UnixMilli(); ms > 0 {
+			b[i].Properties = driver.Values{"eventTime": ms}
 		}
 		if key := d.Key(); key != "" {
 			b[i].Key = []byte(key)
@@ -169,7 +122,8 @@ func (r *consumer) hand(b driver.Batch, came []*delivery) {
 	}
 }
 
-// Settle implements [driver.Consumer].
+// Settle acknowledges messages, or gives them back. A rejected one is acknowledged: Pulsar has no
+// rejection.
 func (r *consumer) Settle(ctx context.Context, b driver.Batch, o driver.Outcome) error {
 	if o != driver.Ack && r.conn.mode == failover {
 		return fmt.Errorf("%v: %w", o, errors.ErrUnsupported)
@@ -179,30 +133,21 @@ func (r *consumer) Settle(ctx context.Context, b driver.Batch, o driver.Outcome)
 	if r.closed {
 		return driver.ErrClosed
 	}
-	if o == driver.Reject {
-		if err := r.letters.send(ctx, b); err != nil {
-			return err
-		}
-	}
-	s := r.current.Load()
-	if r.cumulative {
-		ids, err := s.settleThrough(b, s)
-		return errors.Join(err, r.conn.done(ctx, func() error { return s.ackThrough(ids) }))
-	}
-	ids, err := s.settle(b, s)
+	ids, err := r.settle(b)
 	if len(ids) == 0 {
 		return err
 	}
 	if o == driver.Requeue {
 		for _, id := range ids {
-			s.NackID(id)
+			r.NackID(id)
 		}
 		return err
 	}
-	return errors.Join(err, r.conn.done(ctx, func() error { return s.AckIDList(ids) }))
+	return errors.Join(err, r.conn.done(ctx, func() error { return r.AckIDList(ids) }))
 }
 
-// Close gives back what is not settled. The subscription of a consumer without a group goes with it.
+// Close gives back the unsettled messages, and deletes the subscription of a consumer without a
+// group.
 func (r *consumer) Close(ctx context.Context) error {
 	first := r.inbox.Close()
 	r.settling.Lock()
@@ -213,12 +158,12 @@ func (r *consumer) Close(ctx context.Context) error {
 	}
 	r.stop()
 	r.running.Wait()
-	err := r.close(ctx, r.current.Load())
+	err := r.conn.done(ctx, func() error { r.Consumer.Close(); return nil })
 	if r.cfg.Group == "" && err == nil {
 		err = r.conn.unsubscribe(ctx, r.topic, r.subscription)
 	}
-	return errors.Join(err, r.letters.close(ctx))
+	return err
 }
 
 // As lends the pulsar.Consumer.
-func (r *consumer) As(target any) bool { return driver.As(target, r.current.Load().Consumer) }
+func (r *consumer) As(target any) bool { return driver.As(target, r.Consumer) }

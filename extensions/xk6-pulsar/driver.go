@@ -8,7 +8,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// maxMessageBytes is the largest body that a broker takes unless its maxMessageSize is configured otherwise.
+// maxMessageBytes is the largest body by the default of maxMessageSize.
 const maxMessageBytes = 5 << 20
 
 var protocol = driver.Protocol{Name: "the protocol of Pulsar"}
@@ -37,13 +37,20 @@ func init() {
 		Name:      "pulsar",
 		Schemes:   []string{"pulsar", "pulsar+ssl"},
 		OwnDialer: true,
-		Doc:       "Apache Pulsar topics with shared or key-shared subscriptions: each message goes to one consumer of a group, and is settled by itself.",
-		Protocol:  protocol,
-		Features:  features,
-		Options:   slices.Concat(connectOptions(), produceOptions(), consumeOptions(shared), sharedOptions(), topicOptions()),
-		Open:      shared.open,
-		Classify:  classify,
-		Place:     place,
+		Doc: "Apache Pulsar topics with shared or key-shared subscriptions: each message goes to one consumer of a " +
+			"group, and is settled by itself.",
+		Protocol: protocol,
+		Features: features,
+		Options: slices.Concat(
+			connectOptions(),
+			produceOptions(),
+			consumeOptions(shared),
+			sharedOptions(),
+			topicOptions(),
+		),
+		Open:     shared.open,
+		Classify: classify,
+		Place:    place,
 	})
 
 	features.Order = driver.PerPartition
@@ -52,17 +59,18 @@ func init() {
 		Name:      "pulsar-failover",
 		Schemes:   []string{"pulsar-failover", "pulsar-failover+ssl"},
 		OwnDialer: true,
-		Doc:       "Apache Pulsar topics with failover or exclusive subscriptions: each partition goes to one consumer of a group, in order.",
-		Protocol:  protocol,
-		Features:  features,
-		Options:   slices.Concat(connectOptions(), produceOptions(), consumeOptions(failover), failoverOptions(), topicOptions()),
-		Open:      failover.open,
-		Classify:  classify,
-		Place:     place,
+		Doc: "Apache Pulsar topics with failover or exclusive subscriptions: each partition goes to one consumer " +
+			"of a group, in order.",
+		Protocol: protocol,
+		Features: features,
+		Options:  slices.Concat(connectOptions(), produceOptions(), consumeOptions(failover), topicOptions()),
+		Open:     failover.open,
+		Classify: classify,
+		Place:    place,
 	})
 }
 
-// mode tells the drivers of this package apart, by the types of subscriptions that they have.
+// mode is one of the drivers of this package.
 type mode uint8
 
 const (
@@ -83,3 +91,15 @@ var subscriptionTypes = map[string]pulsar.SubscriptionType{
 }
 
 func (m mode) open(ctx context.Context, t driver.Target) (driver.Conn, error) { return open(ctx, t, m) }
+
+// The optional interfaces of the drivers: a method with a wrong signature must not compile.
+var (
+	_ driver.Admin          = &conn{}
+	_ driver.TopicDescriber = &conn{}
+	_ driver.Backlogger     = &conn{}
+	_ driver.Prover         = &conn{}
+	_ driver.Informer       = &conn{}
+	_ driver.Unwrapper      = &conn{}
+	_ driver.Unwrapper      = &producer{}
+	_ driver.Unwrapper      = &consumer{}
+)

@@ -2,6 +2,7 @@ package pulsar
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/apache/pulsar-client-go/pulsar"
@@ -11,19 +12,20 @@ import (
 var (
 	errTopicName = errors.New("it should look like name, tenant/namespace/name or persistent://tenant/namespace/name")
 	errSettled   = errors.New("the message has been settled before")
-	errDeleted   = errors.New("the message's topic was deleted")
 	errGone      = errors.New("the client has closed the producer")
 )
 
 // statusError is a refusal of the admin API.
 type statusError struct {
-	code         int
-	what, reason string
+	code   int
+	reason string
 }
 
-func (e *statusError) Error() string { return e.what + ": " + e.reason }
+func (e *statusError) Error() string {
+	return fmt.Sprintf("admin API: status %d: %s", e.code, e.reason)
+}
 
-// causedError is an error of the client's with what it had noted as the cause, which it keeps to itself.
+// causedError is an error of the client with the cause from its log.
 type causedError struct{ err, cause error }
 
 func (e *causedError) Error() string   { return e.err.Error() + ": " + e.cause.Error() }
@@ -34,7 +36,7 @@ type refusedError struct{ answer string }
 
 func (e *refusedError) Error() string { return "the broker refuses the connection: " + e.answer }
 
-// results are the kinds of the client's own errors.
+// results has the kinds of the client's own errors.
 var results = map[pulsar.Result]driver.Kind{
 	pulsar.TimeoutError:                          driver.Timeout,
 	pulsar.ConnectError:                          driver.Disconnected,
@@ -59,11 +61,12 @@ var results = map[pulsar.Result]driver.Kind{
 	pulsar.SubscriptionNotFound:                  driver.NotFound,
 	pulsar.ConsumerNotFound:                      driver.NotFound,
 	pulsar.ConsumerClosed:                        driver.Closed,
-	pulsar.ProducerClosed:                        driver.Disconnected, // by the broker: what the user has closed is known here
+	pulsar.ProducerClosed:                        driver.Disconnected, // by the broker
 	pulsar.AlreadyClosedError:                    driver.Disconnected,
 }
 
-// answers are the names of the broker's refusals. The client gives them as text only, so that they are looked for in it, in this order.
+// answers has the names of the broker's refusals, which the client returns as text only. The first
+// that the text contains counts.
 var answers = []struct {
 	name string
 	kind driver.Kind
@@ -103,8 +106,6 @@ func classify(err error) driver.Kind {
 		return driver.Denied
 	case errors.Is(err, errTopicName), errors.Is(err, errSettled):
 		return driver.Rejected
-	case errors.Is(err, errDeleted):
-		return driver.NotFound
 	case errors.Is(err, errGone):
 		return driver.Disconnected
 	case errors.As(err, &status):

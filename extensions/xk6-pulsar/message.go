@@ -7,10 +7,11 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// empty is the property of a message that has neither a body nor a property: the client takes one without for corrupt when it comes, and drops it.
+// empty is the property of a message without body and properties, which the client would drop as
+// corrupt.
 const empty = "xk6-broker-empty"
 
-// properties are a message's headers. Of equal names the last one counts.
+// properties converts a message's headers. The last of equal names counts.
 func properties(m *driver.Message) map[string]string {
 	switch {
 	case len(m.Headers) > 0:
@@ -25,7 +26,7 @@ func properties(m *driver.Message) map[string]string {
 	return nil
 }
 
-// headers are a message's properties, by name: the client does not keep their order.
+// headers converts a message's properties, sorted by name.
 func headers(properties map[string]string) []driver.Header {
 	if len(properties) == 0 {
 		return nil
@@ -39,12 +40,4 @@ func headers(properties map[string]string) []driver.Header {
 	}
 	slices.SortFunc(all, func(a, b driver.Header) int { return strings.Compare(a.Name, b.Name) })
 	return all
-}
-
-// propertiesOf are those of the driver's options that come with a message.
-func propertiesOf(d *delivery) driver.Values {
-	if ms := d.EventTime().UnixMilli(); ms > 0 {
-		return driver.Values{"eventTime": ms}
-	}
-	return nil
 }

@@ -9,40 +9,40 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// delivery is a message as it came. It is what Message.Token holds.
+// delivery is one delivery of a message, and the message's token.
 type delivery struct {
 	pulsar.Message
-	from     *receiver
 	received int64 // by driver.Now
 	settled  bool
-	void     bool // the client has forgotten it, so that the broker delivers it again
+	void     bool // the client has dropped it, so that the broker delivers it again
 }
 
-// permits bound what is with a consumer and not settled. The broker sends as many messages as the client has permits, and the client gives a
-// permit back for each that is taken from its queue: so they are received when they come, by the interceptor, and taken from the queue, which nobody
-// else reads, when they are settled.
-//
-// The client keeps permits back until they are half of its queue. So that this does not keep the consumer from what its prefetch has room for, the queue
-// is a part of the prefetch, and as many messages as the rest are taken from it at once; but one stays while any is not settled, to find out what follows.
-//
-// The client empties its queue when it connects again, with no word. What was in it is found out by the next that is taken: all before it of its
-// partition are void, and so is what was taken before and is not settled.
+// The client returns a permit to the broker for each message taken from its queue, up to half of
+// the queue later. So an interceptor receives messages, and they are taken from the queue when they
+// are settled. The queue is a part of the prefetch; the messages beyond it are taken at once.
+
+// permits bounds the unsettled messages of a consumer. The client empties its queue when it
+// connects again. The next taken message shows that: earlier ones of its partition are void, and so
+// are the unsettled ones taken before.
 type permits struct {
-	beyond  int // how many that are not settled need not be in the client's queues
+	beyond  int // the unsettled messages that need not be in the client's queues
 	mu      sync.Mutex
-	queues  map[int32][]*delivery // what the client has in its queues, by partition, as far as is known
-	queued  int                   // in all of them
-	out     map[int32][]*delivery // taken from them and not settled, but for those that were since
-	open    int                   // not settled, and not void
-	changed chan struct{}         // holds one token when there may be something to take
+	queues  map[int32][]*delivery // in the client's queues, by partition
+	queued  int                   // the number in all queues
+	out     map[int32][]*delivery // taken from the queues; some may be settled
+	open    int                   // neither settled nor void
+	changed chan struct{}         // holds a token if there may be a message to take
 }
 
-// queueOf is how long the client's queue is for a prefetch. Permits of one of up to three are given back one by one; of a longer one no more than half, an
-// eighth of the prefetch, is kept back.
-func queueOf(prefetch int) int { return max(min(prefetch, 3), prefetch/4) }
+// queueSize returns the size of the client's queue for a prefetch. With a queue of up to three no
+// permit is kept, else up to half the queue, an eighth of the prefetch.
+func queueSize(prefetch int) int { return max(min(prefetch, 3), prefetch/4) }
 
 func newPermits(prefetch int) *permits {
-	return &permits{beyond: prefetch - queueOf(prefetch), queues: map[int32][]*delivery{}, out: map[int32][]*delivery{}, changed: make(chan struct{}, 1)}
+	return &permits{
+		beyond: prefetch - queueSize(prefetch), queues: map[int32][]*delivery{}, out: map[int32][]*delivery{},
+		changed: make(chan struct{}, 1),
+	}
 }
 
 func (p *permits) arrive(d *delivery) {
@@ -55,7 +55,7 @@ func (p *permits) arrive(d *delivery) {
 	p.change()
 }
 
-// change has the queues looked at, where there is something to take from them. The lock is held.
+// change wakes giveBack if there is a message to take. The lock is held.
 func (p *permits) change() {
 	if p.tooMany() {
 		select {
@@ -65,11 +65,11 @@ func (p *permits) change() {
 	}
 }
 
-// tooMany reports whether more is in the client's queues than must be. The lock is held.
+// tooMany reports whether the client's queues hold more than necessary. The lock is held.
 func (p *permits) tooMany() bool { return p.queued > max(min(p.open, 1), p.open-p.beyond) }
 
-// settle notes that messages are done with, and gives their identifiers. Those of another receiver went with their topic.
-func (p *permits) settle(b driver.Batch, of *receiver) (ids []pulsar.MessageID, err error) {
+// settle marks messages as settled and returns their identifiers.
+func (p *permits) settle(b driver.Batch) (ids []pulsar.MessageID, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	ids = make([]pulsar.MessageID, 0, len(b))
@@ -79,33 +79,24 @@ func (p *permits) settle(b driver.Batch, of *receiver) (ids []pulsar.MessageID, 
 			err = errSettled
 			continue
 		}
-		if d.from != of {
-			err = errDeleted
-			continue
+		d.settled = true
+		if !d.void {
+			p.open--
 		}
-		p.done(d)
 		ids = append(ids, d.ID())
 	}
 	p.change()
 	return ids, err
 }
 
-// done is for a message that is not settled. The lock is held.
-func (p *permits) done(d *delivery) {
-	d.settled = true
-	if !d.void {
-		p.open--
-	}
-}
-
-// surplus reports whether something is to be taken from the client's queues.
+// surplus reports whether there is a message to take.
 func (p *permits) surplus() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.tooMany()
 }
 
-// taken notes what came out of the client's queues.
+// taken handles a message taken from the client's queues.
 func (p *permits) taken(m pulsar.Message) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,8 +107,11 @@ func (p *permits) taken(m pulsar.Message) {
 		if d.Message == m {
 			clear(queue[:i+1])
 			p.queues[partition] = queue[i+1:]
-			if i > 0 {
-				p.forget(partition)
+			if i > 0 { // all unsettled messages come again
+				for _, earlier := range p.out[partition] {
+					p.lose(earlier)
+				}
+				p.out[partition] = nil
 			}
 			p.keep(partition, d)
 			return
@@ -127,7 +121,7 @@ func (p *permits) taken(m pulsar.Message) {
 	p.queues[partition] = nil
 }
 
-// keep notes what is out of the queues and not settled. The lock is held.
+// keep adds an unsettled message to out. The lock is held.
 func (p *permits) keep(partition int32, d *delivery) {
 	out := p.out[partition]
 	if len(out) == cap(out) {
@@ -139,15 +133,7 @@ func (p *permits) keep(partition int32, d *delivery) {
 	p.out[partition] = out
 }
 
-// forget is for a partition from which all comes again that is not settled. The lock is held.
-func (p *permits) forget(partition int32) {
-	for _, d := range p.out[partition] {
-		p.lose(d)
-	}
-	p.out[partition] = nil
-}
-
-// lose notes that a message comes again. The lock is held.
+// lose marks a message that comes again. The lock is held.
 func (p *permits) lose(d *delivery) {
 	if !d.settled && !d.void {
 		p.open--
@@ -155,7 +141,7 @@ func (p *permits) lose(d *delivery) {
 	d.void = true
 }
 
-// giveBack takes from the client's queues what need not be in them, until ctx ends.
+// giveBack takes surplus messages from the client's queues, until ctx ends.
 func (p *permits) giveBack(ctx context.Context, queue <-chan pulsar.ConsumerMessage) {
 	for {
 		for p.surplus() {

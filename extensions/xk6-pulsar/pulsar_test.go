@@ -13,51 +13,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// What a client library's producer does not do by itself: it closes for good when its topic is deleted.
-func TestATopicThatIsDeletedAndCreatedAgain(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t, "BROKER_URL_PULSAR")
-	topic := f.topic(1)
-	p := f.producer(topic, nil)
-	c := f.consumer(topic, "group", nil)
-	f.send(p, numbered(1))
-	if err := c.Settle(within(t), f.take(c, 1), driver.Ack); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.conn.DeleteTopic(within(t), topic); err != nil {
-		t.Fatal(err)
-	}
-	failed := 0
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for ctx := within(t); failed == 0; <-tick.C { // one that is sent while the client looks for the topic may wait for it
-		if err := try(ctx, p, numbered(1))[0]; err != nil {
-			if kind := f.address.Driver.KindOf(err); kind != driver.NotFound && kind != driver.Disconnected {
-				t.Fatalf("kind %s: %v", kind, err)
-			}
-			failed++
-		}
-	}
-	f.create(topic, 1)
-	for ctx := within(t); ; <-tick.C {
-		if try(ctx, p, numbered(1))[0] == nil {
-			break
-		}
-		if ctx.Err() != nil {
-			t.Fatal("nothing could be sent to the topic that was created again")
-		}
-	}
-	for ctx, b := within(t), make(driver.Batch, 1); ; {
-		_, err := c.Receive(ctx, b)
-		if err == nil {
-			break
-		}
-		if f.address.Driver.KindOf(err) != driver.NotFound {
-			t.Fatal(err)
-		}
-	}
-}
-
 // A connection opens where one of several servers answers, whichever the client asks first.
 func TestADeadServerBesideALiveOne(t *testing.T) {
 	t.Parallel()
@@ -144,21 +99,6 @@ func TestDelayedDelivery(t *testing.T) {
 	}
 	if took := time.Since(begin); took < after/2 {
 		t.Errorf("a message delayed by %v came after %v", after, took)
-	}
-}
-
-func TestDeadLetters(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t, "BROKER_URL_PULSAR")
-	topic, dead := f.topic(1), f.topic(1)
-	c := f.consumer(topic, "group", map[string]any{"deadLetterTopic": dead})
-	f.send(f.producer(topic, nil), driver.Batch{{Key: []byte("key"), Body: []byte("body"), Headers: []driver.Header{{Name: "a", Value: []byte("b")}}}})
-	if err := c.Settle(within(t), f.take(c, 1), driver.Reject); err != nil {
-		t.Fatal(err)
-	}
-	letter := f.take(f.consumer(dead, "group", nil), 1)[0]
-	if string(letter.Key) != "key" || string(letter.Body) != "body" || len(letter.Headers) != 3 {
-		t.Errorf("the dead letter is %+v", letter)
 	}
 }
 
@@ -252,7 +192,7 @@ func TestPermits(t *testing.T) {
 		all = append(all, d)
 		p.arrive(d)
 	}
-	settle := func(i int) { _, _ = p.settle(driver.Batch{{Token: all[i]}}, nil) }
+	settle := func(i int) { _, _ = p.settle(driver.Batch{{Token: all[i]}}) }
 	expect := func(when string, queued, open int) {
 		t.Helper()
 		if p.queued != queued || p.open != open {
@@ -281,7 +221,7 @@ func TestPermits(t *testing.T) {
 	expect("all is settled", 1, 0)
 	p.taken(all[1].Message)
 	expect("in the end", 0, 0)
-	if ids, err := p.settle(driver.Batch{{Token: all[1]}}, nil); len(ids) != 0 || !errors.Is(err, errSettled) {
+	if ids, err := p.settle(driver.Batch{{Token: all[1]}}); len(ids) != 0 || !errors.Is(err, errSettled) {
 		t.Errorf("settled twice: %v, %v", ids, err)
 	}
 }

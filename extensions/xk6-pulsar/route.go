@@ -10,17 +10,18 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/redial"
 )
 
-// router tells the client where a message goes. It is asked in the course of SendAsync.
+// router chooses a message's partition for the client, which calls it within SendAsync.
 type router struct {
 	otherwise func(*pulsar.ProducerMessage, uint32) int
 
-	mu     sync.Mutex // held while a message is handed over, so that its choice is not another's
+	mu     sync.Mutex // held during SendAsync
 	chosen int32
 }
 
 func newRouter(v driver.Values) *router {
-	return &router{otherwise: pulsar.NewDefaultRouter(javaHash, uint(v.Int("batchMessages")), uint(v.Int("batchBytes")), //gosec:disable G115 -- the option has limits
-		v.Duration("batchDelay"), v.String("batching") == "none")}
+	messages, size := uint(v.Int("batchMessages")), uint(v.Int("batchBytes")) //gosec:disable G115 -- limited
+	one := v.String("batching") == "none"
+	return &router{otherwise: pulsar.NewDefaultRouter(javaHash, messages, size, v.Duration("batchDelay"), one)}
 }
 
 func (r *router) choose(partition int32, hand func()) {
@@ -37,7 +38,7 @@ func (r *router) route(m *pulsar.ProducerMessage, topic pulsar.TopicMetadata) in
 	return r.otherwise(m, topic.NumPartitions())
 }
 
-// javaHash is what Pulsar's own client makes of a key: Java's hash of a string, without its sign.
+// javaHash is Pulsar's own hash of a key: Java's hash of a string, without its sign.
 func javaHash(key string) (h uint32) {
 	for i := range len(key) {
 		h = 31*h + uint32(key[i])
@@ -54,7 +55,7 @@ func producerOptions(t topicName, cfg driver.ProducerConfig, r *router) pulsar.P
 	o := pulsar.ProducerOptions{
 		Topic:                           t.String(),
 		SendTimeout:                     v.Duration("sendTimeout"),
-		MaxPendingMessages:              cfg.Window + 1, // the engine keeps to its window: the client never has to wait
+		MaxPendingMessages:              cfg.Window + 1, // more than the engine's window: SendAsync does not block
 		DisableBlockIfQueueFull:         true,
 		MessageRouter:                   r.route,
 		CompressionType:                 codecs[v.String("compression")],
@@ -71,10 +72,10 @@ func producerOptions(t topicName, cfg driver.ProducerConfig, r *router) pulsar.P
 	return o
 }
 
-// discovery is how often the client looks for further partitions, its own interval.
+// discovery is the interval of looking for further partitions, the client's default.
 const discovery = time.Minute
 
-// pauses are those between attempts to connect again, where the client's own grow to a minute.
+// pauses are the pauses before reconnections. The client's own grow to a minute.
 type pauses struct{ n int }
 
 func newBackoff() backoff.Policy { return &pauses{} }

@@ -11,9 +11,9 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// credentials are what a connection and the admin API are told of who they serve.
+// credentials are the login of connections and of the admin API.
 type credentials struct {
-	client pulsar.Authentication // nil where there is nothing to tell
+	client pulsar.Authentication // nil without a login
 	sign   func(*http.Request) error
 }
 
@@ -45,7 +45,7 @@ func credentialsOf(t driver.Target) (credentials, error) {
 		return credentials{basic, func(r *http.Request) error { r.SetBasicAuth(user, password); return nil }}, err
 	}
 	none := credentials{sign: func(*http.Request) error { return nil }}
-	if t.Options.String("tlsCert") != "" { // the certificate of the connection says who it is
+	if t.Options.String("tlsCert") != "" { // the connection's certificate is the login
 		none.client = pulsar.NewAuthenticationFromTLSCertSupplier(func() (*tls.Certificate, error) {
 			config, err := t.TLS()
 			if err != nil {
@@ -57,7 +57,7 @@ func credentialsOf(t driver.Target) (credentials, error) {
 	return none, nil
 }
 
-// adminURL is where the admin API is.
+// adminURL returns the URL of the admin API.
 func adminURL(t driver.Target, secure bool) string {
 	scheme, port := "http", "8080"
 	if secure {

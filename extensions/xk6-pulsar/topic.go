@@ -3,10 +3,11 @@ package pulsar
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 )
 
-// topicName is a topic with all that belongs to its name.
+// topicName has the parts of a topic's name.
 type topicName struct{ domain, tenant, namespace, local string }
 
 const (
@@ -14,7 +15,7 @@ const (
 	nonPersistent = "non-persistent"
 )
 
-// topic understands a name: "orders", "tenant/namespace/orders" or "persistent://tenant/namespace/orders".
+// topic parses "orders", "tenant/namespace/orders" or "persistent://tenant/namespace/orders".
 func (c *conn) topic(name string) (topicName, error) {
 	t := topicName{domain: persistent}
 	rest := name
@@ -24,19 +25,27 @@ func (c *conn) topic(name string) (topicName, error) {
 		rest = c.namespace + "/" + name
 	}
 	parts := strings.Split(rest, "/")
-	if len(parts) != 3 || parts[0] == "" || parts[1] == "" || parts[2] == "" || t.domain != persistent && t.domain != nonPersistent {
+	isDomain := t.domain == persistent || t.domain == nonPersistent
+	if !isDomain || len(parts) != 3 || slices.Contains(parts, "") {
 		return t, fmt.Errorf("topic %q: %w", name, errTopicName)
 	}
 	t.tenant, t.namespace, t.local = parts[0], parts[1], parts[2]
 	return t, nil
 }
 
-// String is the name in full.
+// String is the full name.
 func (t topicName) String() string {
 	return t.domain + "://" + t.tenant + "/" + t.namespace + "/" + t.local
 }
 
-// path is where the admin API has it.
+// path is the topic's path in the admin API.
 func (t topicName) path() string {
-	return "/admin/v2/" + t.domain + "/" + url.PathEscape(t.tenant) + "/" + url.PathEscape(t.namespace) + "/" + url.PathEscape(t.local)
+	parts := []string{
+		"/admin/v2",
+		t.domain,
+		url.PathEscape(t.tenant),
+		url.PathEscape(t.namespace),
+		url.PathEscape(t.local),
+	}
+	return strings.Join(parts, "/")
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// CreateTopic makes a topic that is partitioned where it shall have more than one partition.
+// CreateTopic creates a topic, which is partitioned if it has more than one partition.
 func (c *conn) CreateTopic(ctx context.Context, s driver.TopicSpec) error {
 	t, err := c.topic(s.Name)
 	if err != nil {
@@ -29,14 +29,15 @@ func (c *conn) CreateTopic(ctx context.Context, s driver.TopicSpec) error {
 		return fmt.Errorf("topic %s: %w", s.Name, err)
 	}
 	if keep := s.Options.Duration("retention"); keep > 0 {
-		if err := c.admin.call(ctx, http.MethodPost, t.path()+"/retention", retention{int64(keep / time.Minute), -1}, nil); err != nil {
+		policy := retention{int64(keep / time.Minute), -1}
+		if err := c.admin.call(ctx, http.MethodPost, t.path()+"/retention", policy, nil); err != nil {
 			return fmt.Errorf("topic %s: retention: %w", s.Name, err)
 		}
 	}
 	return nil
 }
 
-// retention is that policy of a topic.
+// retention is the retention policy of a topic.
 type retention struct {
 	Minutes int64 `json:"retentionTimeInMinutes"`
 	MiB     int64 `json:"retentionSizeInMB"` // -1 is no limit
@@ -60,10 +61,11 @@ func (c *conn) DescribeTopic(ctx context.Context, topic string) (info driver.Top
 		info.Replicas = max(1, q.Write)
 	}
 	var keep retention
-	if c.admin.call(ctx, http.MethodGet, t.path()+"/retention?applied=true", nil, &keep) == nil && keep.Minutes >= 0 {
+	err = c.admin.call(ctx, http.MethodGet, t.path()+"/retention?applied=true", nil, &keep)
+	if err == nil && keep.Minutes >= 0 {
 		info.Options = driver.Values{"retention": time.Duration(keep.Minutes) * time.Minute}
 	}
-	return info, nil
+	return info, nil // a user may see topics without their policies
 }
 
 // DeleteTopic deletes a topic with its subscriptions, also while clients are connected to it.
@@ -97,7 +99,7 @@ func (c *conn) PurgeTopic(ctx context.Context, topic string) error {
 	return nil
 }
 
-// find understands the name of a topic that is there, and returns how many partitions it has.
+// find parses the name of an existing topic, and returns its number of partitions.
 func (c *conn) find(ctx context.Context, topic string) (topicName, int, error) {
 	t, err := c.topic(topic)
 	if err != nil {
@@ -110,11 +112,12 @@ func (c *conn) find(ctx context.Context, topic string) (topicName, int, error) {
 	return t, n, nil
 }
 
-// unsubscribe deletes a subscription that no consumer has any more.
+// unsubscribe deletes a subscription without consumers.
 func (c *conn) unsubscribe(ctx context.Context, t topicName, subscription string) error {
-	err := c.admin.call(ctx, http.MethodDelete, t.path()+"/subscription/"+url.PathEscape(subscription)+"?force=true", nil, nil)
+	path := t.path() + "/subscription/" + url.PathEscape(subscription) + "?force=true"
+	err := c.admin.call(ctx, http.MethodDelete, path, nil, nil)
 	if status := (*statusError)(nil); errors.As(err, &status) && status.code == http.StatusNotFound {
-		return nil // the topic is gone, and it with it
+		return nil // deleted with the topic
 	}
 	if err != nil {
 		return fmt.Errorf("subscription %s stays: %w", subscription, err)

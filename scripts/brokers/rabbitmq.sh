@@ -222,6 +222,4 @@ urls() {
   for driver in rabbitmq rabbitmq-pubsub rabbitmq-stream; do
     echo "$driver $driver://$address"
   done
-  # An older one has other addresses for AMQP 1.0, which the driver does not use.
-  [[ $name != *-4 ]] || printf '%s\n' "amqp1 amqp1://$address" "amqp1-pubsub amqp1-pubsub://$address"
 }

@@ -1,4 +1,5 @@
-// Command dns is CoreDNS with what answers for the names of services, and nothing else. It is no part of the other program, for both define flags.
+// Command dns is CoreDNS for the names of services only. It is a program of its own, because it and
+// command kubernetes define the same flags.
 package main
 
 import (

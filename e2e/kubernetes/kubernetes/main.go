@@ -1,5 +1,5 @@
-// Command kubernetes is all of Kubernetes that a single machine needs, as one program, for the parts have most of their code in common: what it is
-// called by returns which of them it is.
+// Command kubernetes is all of Kubernetes for a single machine in one program, because its parts
+// share most of their code. The name of the program selects the part.
 package main
 
 import (
@@ -34,7 +34,7 @@ func main() {
 	switch name := filepath.Base(os.Args[0]); {
 	case name == "etcd":
 		etcdmain.Main(os.Args)
-	case name == "kubectl": // says its errors itself
+	case name == "kubectl": // it prints its errors
 		if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)

@@ -6,8 +6,8 @@ import (
 	_ "unsafe" // for go:linkname
 )
 
-// epochUnix is when the process's clock says that it started. Nobody but a test has a reason to change it: the file is laid over the source of k6 where
-// that is built to be a process on a machine whose clock is as far ahead as SKEW says.
+// epochUnix is the start of the process by its clock. A test adds this file to k6's source to
+// simulate a machine whose clock is ahead by SKEW.
 //
 //go:linkname epochUnix github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver.epochUnix
 var epochUnix int64

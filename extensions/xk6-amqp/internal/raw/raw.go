@@ -1,5 +1,5 @@
-// Package raw holds what someone who knows amqp091-go would write by hand to move messages as fast as it can: the measure for the
-// drivers. Every loop returns how long its messages took.
+// Package raw has loops written by hand with amqp091-go, which move messages as fast as it can: the
+// measure for the drivers. Every loop returns the time for its messages.
 package raw
 
 import (
@@ -12,7 +12,8 @@ import (
 
 var errNotConfirmed = errors.New("the broker refused a message")
 
-// Publish sends count persistent messages to a queue, with up to window of them unconfirmed, and ends when all are confirmed.
+// Publish sends count persistent messages to a queue, with up to window unconfirmed, and returns
+// when all are confirmed.
 func Publish(c *amqp.Connection, queue string, body []byte, count, window int) (time.Duration, error) {
 	ch, err := c.Channel()
 	if err != nil {
@@ -36,7 +37,8 @@ func Publish(c *amqp.Connection, queue string, body []byte, count, window int) (
 	}()
 	for range count {
 		var one *amqp.DeferredConfirmation
-		one, err = ch.PublishWithDeferredConfirm("", queue, true, false, amqp.Publishing{DeliveryMode: amqp.Persistent, Body: body})
+		message := amqp.Publishing{DeliveryMode: amqp.Persistent, Body: body}
+		one, err = ch.PublishWithDeferredConfirm("", queue, true, false, message)
 		if err != nil {
 			break
 		}
@@ -47,8 +49,8 @@ func Publish(c *amqp.Connection, queue string, body []byte, count, window int) (
 	return time.Since(start), err
 }
 
-// Consume receives count messages with a prefetch, and acknowledges every batch of them at once. The clock starts when the
-// consumer is there.
+// Consume receives count messages with a prefetch, and acknowledges every batch at once. The clock
+// starts when the consumer is ready.
 func Consume(c *amqp.Connection, queue string, count, prefetch, batch int) (time.Duration, error) {
 	ch, err := c.Channel()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package raw holds what someone who knows go-amqp would write by hand to move messages as fast as it can: the measure for the drivers. Every loop
-// returns how long its messages took.
+// Package raw has loops written by hand with go-amqp, which move messages as fast as it can: the
+// measure for the drivers. Every loop returns the time for its messages.
 package raw
 
 import (
@@ -10,7 +10,8 @@ import (
 	amqp "github.com/Azure/go-amqp"
 )
 
-// Produce sends count durable messages, with up to window of them unconfirmed, and ends when the broker has accepted all.
+// Produce sends count durable messages, with up to window unconfirmed, and returns when the broker
+// has accepted all.
 func Produce(c *amqp.Conn, topic string, body []byte, count, window int) (time.Duration, error) {
 	ctx := context.Background()
 	session, err := c.NewSession(ctx, nil)
@@ -36,7 +37,8 @@ func Produce(c *amqp.Conn, topic string, body []byte, count, window int) (time.D
 		accepted <- nil
 	}()
 	for range count {
-		receipt, err := sender.SendWithReceipt(ctx, &amqp.Message{Header: &amqp.MessageHeader{Durable: true, Priority: 4}, Data: [][]byte{body}}, nil)
+		message := &amqp.Message{Header: &amqp.MessageHeader{Durable: true, Priority: 4}, Data: [][]byte{body}}
+		receipt, err := sender.SendWithReceipt(ctx, message, nil)
 		if err != nil {
 			return 0, fmt.Errorf("send: %w", err)
 		}
@@ -51,7 +53,7 @@ func Produce(c *amqp.Conn, topic string, body []byte, count, window int) (time.D
 	return time.Since(start), err
 }
 
-// Consume receives count messages with so much credit, and accepts each.
+// Consume receives count messages and accepts each.
 func Consume(c *amqp.Conn, topic string, count, credit int) (time.Duration, error) {
 	ctx := context.Background()
 	session, err := c.NewSession(ctx, nil)
@@ -60,7 +62,8 @@ func Consume(c *amqp.Conn, topic string, count, credit int) (time.Duration, erro
 	}
 	defer func() { _ = session.Close(ctx) }()
 	start := time.Now()
-	receiver, err := session.NewReceiver(ctx, topic, &amqp.ReceiverOptions{Credit: int32(credit)}) //gosec:disable G115 -- a number of a test, and small
+	options := &amqp.ReceiverOptions{Credit: int32(credit)} //gosec:disable G115 -- a small number of a test
+	receiver, err := session.NewReceiver(ctx, topic, options)
 	if err != nil {
 		return 0, fmt.Errorf("receiver: %w", err)
 	}

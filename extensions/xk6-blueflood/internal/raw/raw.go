@@ -1,4 +1,4 @@
-// Package raw holds what someone who knows Blueflood would write by hand over net/http: the measure for the driver.
+// Package raw has a loop written by hand with net/http: the measure for the driver.
 package raw
 
 import (
@@ -11,8 +11,10 @@ import (
 	"time"
 )
 
-// Ingest sends count points of metrics that take turns, so many with each request, so many requests at a time, and returns how long that took.
-func Ingest(c *http.Client, url, prefix, value string, metrics, count, batch, requests int) (time.Duration, error) {
+// Ingest sends count points of metrics that take turns, and returns the time for them.
+func Ingest(
+	c *http.Client, url, prefix, value string, metrics, count, batch, requests int,
+) (time.Duration, error) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	errs := make(chan error, requests)

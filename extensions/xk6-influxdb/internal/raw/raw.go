@@ -1,4 +1,4 @@
-// Package raw holds what someone who knows InfluxDB would write by hand over net/http: the measure for the driver.
+// Package raw has a loop written by hand with net/http: the measure for the driver.
 package raw
 
 import (
@@ -11,8 +11,10 @@ import (
 	"time"
 )
 
-// Write writes count points with one field to a measurement, so many with each request, so many requests at a time, and returns how long that took.
-func Write(c *http.Client, url, measurement, field string, count, batch, requests int) (time.Duration, error) {
+// Write writes count points with one field to a measurement, and returns the time for them.
+func Write(
+	c *http.Client, url, measurement, field string, count, batch, requests int,
+) (time.Duration, error) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	errs := make(chan error, requests)

@@ -10,18 +10,28 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// KMQ receives count messages as the only member of a group by KMQ's protocol: of each batch it writes start markers, waits for them, commits, and writes
-// end markers. Beside it somebody reads the markers and remembers what is in progress. The topic of the markers must be there, with as many
-// partitions. The clock starts when the group has given it the partitions.
+// KMQ receives count messages as the only member of a group by KMQ's protocol. A second client
+// reads the markers. The topic of markers must exist, with as many partitions. The clock starts
+// when the group has assigned the partitions.
 func KMQ(hosts []string, topic, markers, group string, count, batch int) (time.Duration, error) {
 	assigned := make(chan struct{})
 	var once sync.Once
 	cl, err := kgo.NewClient(
-		kgo.SeedBrokers(hosts...), kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit(),
-		kgo.OnPartitionsAssigned(func(context.Context, *kgo.Client, map[string][]int32) { once.Do(func() { close(assigned) }) }),
-		kgo.FetchMaxWait(500*time.Millisecond), kgo.BrokerMaxReadBytes(1<<30),
-		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(0), kgo.ProducerBatchCompression(kgo.NoCompression()),
+		kgo.SeedBrokers(hosts...),
+		kgo.ConsumerGroup(group),
+		kgo.ConsumeTopics(topic),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.DisableAutoCommit(),
+		kgo.OnPartitionsAssigned(
+			func(context.Context, *kgo.Client, map[string][]int32) { once.Do(func() { close(assigned) }) },
+		),
+		kgo.FetchMaxWait(500*time.Millisecond),
+		kgo.BrokerMaxReadBytes(1<<30),
+		kgo.RecordPartitioner(
+			kgo.ManualPartitioner(),
+		),
+		kgo.ProducerLinger(0),
+		kgo.ProducerBatchCompression(kgo.NoCompression()),
 		kgo.MaxBufferedRecords(count),
 	)
 	if err != nil {
@@ -44,8 +54,14 @@ func KMQ(hosts []string, topic, markers, group string, count, batch int) (time.D
 		records := fetches.Records()
 		started, ended := make([]*kgo.Record, len(records)), make([]*kgo.Record, len(records))
 		for i, r := range records {
-			key := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(nil, uint32(r.Partition)), uint64(r.Offset)) //gosec:disable G115 -- a number of a test, and small
-			started[i] = &kgo.Record{Topic: markers, Partition: r.Partition, Key: key, Value: []byte{1, 0, 0, 0, 0, 0, 0, 117, 48}}
+			key := binary.BigEndian.AppendUint32(nil, uint32(r.Partition)) //gosec:disable G115 -- not negative
+			key = binary.BigEndian.AppendUint64(key, uint64(r.Offset))     //gosec:disable G115 -- not negative
+			started[i] = &kgo.Record{
+				Topic:     markers,
+				Partition: r.Partition,
+				Key:       key,
+				Value:     []byte{1, 0, 0, 0, 0, 0, 0, 117, 48},
+			}
 			ended[i] = &kgo.Record{Topic: markers, Partition: r.Partition, Key: key, Value: []byte{0}}
 		}
 		if err := cl.ProduceSync(ctx, started...).FirstErr(); err != nil {
@@ -62,9 +78,14 @@ func KMQ(hosts []string, topic, markers, group string, count, batch int) (time.D
 	return time.Since(start), nil
 }
 
-// track reads markers and remembers what is in progress, until it is stopped.
+// track reads markers and keeps the begun messages until it is stopped.
 func track(hosts []string, markers, group string) (stop func(), err error) {
-	cl, err := kgo.NewClient(kgo.SeedBrokers(hosts...), kgo.ConsumerGroup(group), kgo.ConsumeTopics(markers), kgo.BrokerMaxReadBytes(1<<30))
+	cl, err := kgo.NewClient(
+		kgo.SeedBrokers(hosts...),
+		kgo.ConsumerGroup(group),
+		kgo.ConsumeTopics(markers),
+		kgo.BrokerMaxReadBytes(1<<30),
+	)
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}

@@ -1,5 +1,5 @@
-// Package raw holds what someone who knows franz-go would write by hand to move messages as fast as it can: the measure for the
-// drivers. Every loop returns how long its messages took.
+// Package raw has loops written by hand with franz-go, which move messages as fast as it can: the
+// measure for the drivers. Every loop returns the time for its messages.
 package raw
 
 import (
@@ -12,7 +12,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Producer is a client whose messages are confirmed by the partition's leader, with up to window of them unconfirmed.
+// Producer is a client whose messages are confirmed by the partition's leader, with up to window
+// unconfirmed messages.
 func Producer(hosts []string, topic string, window int) (*kgo.Client, error) {
 	cl, err := kgo.NewClient(
 		kgo.SeedBrokers(hosts...), kgo.DefaultProduceTopic(topic),
@@ -26,7 +27,8 @@ func Producer(hosts []string, topic string, window int) (*kgo.Client, error) {
 	return cl, nil
 }
 
-// Produce sends count messages and ends when all are confirmed. Produce itself waits while the client's window is full.
+// Produce sends count messages and returns when all are confirmed. It waits while the client's
+// window is full.
 func Produce(cl *kgo.Client, body []byte, count int) (time.Duration, error) {
 	ctx := context.Background()
 	var unconfirmed sync.WaitGroup
@@ -49,16 +51,22 @@ func Produce(cl *kgo.Client, body []byte, count int) (time.Duration, error) {
 	return took, nil
 }
 
-// Consume receives count messages as the only member of a group, and marks them for the next commit. The clock starts when the
-// group has given it the partitions.
+// Consume receives count messages as the only member of a group, and marks them for the next
+// commit. The clock starts when the group has assigned the partitions.
 func Consume(hosts []string, topic, group string, count, batch int) (time.Duration, error) {
 	assigned := make(chan struct{})
 	var once sync.Once
 	cl, err := kgo.NewClient(
-		kgo.SeedBrokers(hosts...), kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic),
+		kgo.SeedBrokers(hosts...),
+		kgo.ConsumerGroup(group),
+		kgo.ConsumeTopics(topic),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-		kgo.OnPartitionsAssigned(func(context.Context, *kgo.Client, map[string][]int32) { once.Do(func() { close(assigned) }) }),
-		kgo.AutoCommitMarks(), kgo.AutoCommitInterval(250*time.Millisecond), kgo.FetchMaxWait(500*time.Millisecond),
+		kgo.OnPartitionsAssigned(
+			func(context.Context, *kgo.Client, map[string][]int32) { once.Do(func() { close(assigned) }) },
+		),
+		kgo.AutoCommitMarks(),
+		kgo.AutoCommitInterval(250*time.Millisecond),
+		kgo.FetchMaxWait(500*time.Millisecond),
 		kgo.BrokerMaxReadBytes(1<<30),
 	)
 	if err != nil {
@@ -80,11 +88,17 @@ func Consume(hosts []string, topic, group string, count, batch int) (time.Durati
 	return time.Since(start), nil
 }
 
-// Share receives count messages as the only member of a share group and accepts each. The clock starts with its first message.
+// Share receives count messages as the only member of a share group and accepts each. The clock
+// starts with its first message.
 func Share(hosts []string, topic, group string, count, batch int) (time.Duration, error) {
 	cl, err := kgo.NewClient(
-		kgo.SeedBrokers(hosts...), kgo.ShareGroup(group), kgo.ConsumeTopics(topic), kgo.ShareMaxRecords(int32(batch)), //gosec:disable G115 -- a few hundred
-		kgo.ShareMaxRecordsStrict(), kgo.FetchMaxWait(100*time.Millisecond),
+		kgo.SeedBrokers(
+			hosts...),
+		kgo.ShareGroup(group),
+		kgo.ConsumeTopics(topic),
+		kgo.ShareMaxRecords(int32(batch)), //gosec:disable G115 -- a few hundred
+		kgo.ShareMaxRecordsStrict(),
+		kgo.FetchMaxWait(100*time.Millisecond),
 	)
 	if err != nil {
 		return 0, fmt.Errorf("client: %w", err)

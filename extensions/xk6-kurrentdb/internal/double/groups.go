@@ -1,4 +1,4 @@
-//gosec:disable G115 -- the counts of a test
+//gosec:disable G115 -- small counts of a test
 package double
 
 import (
@@ -23,7 +23,7 @@ type group struct {
 	key      groupKey
 	settings *persistent.CreateReq_Settings
 	start    string
-	next     uint64   // the revision of the next event that nobody had
+	next     uint64   // the revision of the first event that no member got
 	retry    []*given // to be delivered again, before that
 	with     map[eventID]*given
 	members  []*member
@@ -33,7 +33,7 @@ type group struct {
 	dropped  chan struct{} // closed when the group is deleted
 }
 
-// given is an event that was given to a member.
+// given is an event at a member.
 type given struct {
 	*event
 	to      *member
@@ -41,11 +41,11 @@ type given struct {
 	until   time.Time
 }
 
-// member is one stream of a consumer's.
+// member is one stream of a consumer.
 type member struct {
 	name  string
 	slots int
-	send  []*persistent.ReadResp // what it is to be sent
+	send  []*persistent.ReadResp // not sent yet
 	wake  chan struct{}
 }
 
@@ -54,10 +54,15 @@ func named(id *shared.StreamIdentifier, name string) groupKey {
 }
 
 func (g *sharing) absent(ctx context.Context, k groupKey) error {
-	return refuse(ctx, codes.NotFound, "persistent-subscription-does-not-exist", fmt.Sprintf("Subscription group %s on stream %s does not exist.", k.name, k.stream))
+	return refuse(
+		ctx,
+		codes.NotFound,
+		"persistent-subscription-does-not-exist",
+		fmt.Sprintf("Subscription group %s on stream %s does not exist.", k.name, k.stream),
+	)
 }
 
-// Create implements the call of that name.
+// Create implements the call.
 func (g *sharing) Create(ctx context.Context, r *persistent.CreateReq) (*persistent.CreateResp, error) {
 	if err := g.s.lead(ctx); err != nil {
 		return nil, err
@@ -67,12 +72,29 @@ func (g *sharing) Create(ctx context.Context, r *persistent.CreateReq) (*persist
 	o := r.GetOptions()
 	k := named(o.GetStream().GetStreamIdentifier(), o.GetGroupName())
 	if g.s.groups[k] != nil {
-		return nil, refuse(ctx, codes.AlreadyExists, "persistent-subscription-exists", fmt.Sprintf("Subscription group %s on stream %s exists.", k.name, k.stream))
+		return nil, refuse(
+			ctx,
+			codes.AlreadyExists,
+			"persistent-subscription-exists",
+			fmt.Sprintf("Subscription group %s on stream %s exists.", k.name, k.stream),
+		)
 	}
 	if s := o.GetSettings(); s.GetReadBatchSize() >= s.GetHistoryBufferSize() {
-		return nil, refuse(ctx, codes.Internal, "persistent-subscription-failed", "The buffer size must be larger than the read batch size.")
+		return nil, refuse(
+			ctx,
+			codes.Internal,
+			"persistent-subscription-failed",
+			"The buffer size must be larger than the read batch size.",
+		)
 	}
-	made := &group{key: k, settings: o.GetSettings(), start: "0", with: map[eventID]*given{}, done: -1, dropped: make(chan struct{})}
+	made := &group{
+		key:      k,
+		settings: o.GetSettings(),
+		start:    "0",
+		with:     map[eventID]*given{},
+		done:     -1,
+		dropped:  make(chan struct{}),
+	}
 	switch from := o.GetStream().GetRevisionOption().(type) {
 	case *persistent.CreateReq_StreamOptions_Revision:
 		made.next, made.start = from.Revision, strconv.FormatUint(from.Revision, 10)
@@ -83,7 +105,7 @@ func (g *sharing) Create(ctx context.Context, r *persistent.CreateReq) (*persist
 	return &persistent.CreateResp{}, nil
 }
 
-// Delete implements the call of that name.
+// Delete implements the call.
 func (g *sharing) Delete(ctx context.Context, r *persistent.DeleteReq) (*persistent.DeleteResp, error) {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
@@ -97,7 +119,7 @@ func (g *sharing) Delete(ctx context.Context, r *persistent.DeleteReq) (*persist
 	return &persistent.DeleteResp{}, nil
 }
 
-// GetInfo implements the call of that name.
+// GetInfo implements the call.
 func (g *sharing) GetInfo(ctx context.Context, r *persistent.GetInfoReq) (*persistent.GetInfoResp, error) {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
@@ -108,15 +130,15 @@ func (g *sharing) GetInfo(ctx context.Context, r *persistent.GetInfoReq) (*persi
 	return &persistent.GetInfoResp{SubscriptionInfo: g.s.info(g.s.groups[k])}, nil
 }
 
-// List implements the call of that name, of one stream.
+// List implements the call for one stream.
 func (g *sharing) List(ctx context.Context, r *persistent.ListReq) (*persistent.ListResp, error) {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
 	stream := string(r.GetOptions().GetListForStream().GetStream().GetStreamName())
 	answer := &persistent.ListResp{}
-	for k, of := range g.s.groups {
+	for k, joined := range g.s.groups {
 		if k.stream == stream {
-			answer.Subscriptions = append(answer.Subscriptions, g.s.info(of))
+			answer.Subscriptions = append(answer.Subscriptions, g.s.info(joined))
 		}
 	}
 	if len(answer.GetSubscriptions()) == 0 {
@@ -125,7 +147,7 @@ func (g *sharing) List(ctx context.Context, r *persistent.ListReq) (*persistent.
 	return answer, nil
 }
 
-// info is what the product tells of a group. One that has more to read than its buffer has room for is behind.
+// info describes a group. It is behind if it has more to read than its buffer has room for.
 func (s *Server) info(g *group) *persistent.SubscriptionInfo {
 	waiting := int32(len(s.ahead(g)))
 	status := "Live"
@@ -137,10 +159,14 @@ func (s *Server) info(g *group) *persistent.SubscriptionInfo {
 		EventSource: g.key.stream, GroupName: g.key.name, Status: status, StartFrom: g.start,
 		ReadBufferCount: waiting, RetryBufferCount: int32(len(g.retry)), OutstandingMessagesCount: int32(len(g.with)),
 		TotalInFlightMessages: int32(len(g.with)), ParkedMessageCount: int64(len(g.parked)),
-		ResolveLinkTos: set.GetResolveLinks(), ExtraStatistics: set.GetExtraStatistics(), MessageTimeoutMilliseconds: set.GetMessageTimeoutMs(),
-		MaxRetryCount: set.GetMaxRetryCount(), LiveBufferSize: set.GetLiveBufferSize(), BufferSize: set.GetHistoryBufferSize(),
-		ReadBatchSize: set.GetReadBatchSize(), CheckPointAfterMilliseconds: set.GetCheckpointAfterMs(), MinCheckPointCount: set.GetMinCheckpointCount(),
-		MaxCheckPointCount: set.GetMaxCheckpointCount(), MaxSubscriberCount: set.GetMaxSubscriberCount(), NamedConsumerStrategy: set.GetConsumerStrategy(),
+		ResolveLinkTos: set.GetResolveLinks(), ExtraStatistics: set.GetExtraStatistics(),
+		MessageTimeoutMilliseconds: set.GetMessageTimeoutMs(),
+		MaxRetryCount:              set.GetMaxRetryCount(), LiveBufferSize: set.GetLiveBufferSize(),
+		BufferSize:    set.GetHistoryBufferSize(),
+		ReadBatchSize: set.GetReadBatchSize(), CheckPointAfterMilliseconds: set.GetCheckpointAfterMs(),
+		MinCheckPointCount: set.GetMinCheckpointCount(),
+		MaxCheckPointCount: set.GetMaxCheckpointCount(), MaxSubscriberCount: set.GetMaxSubscriberCount(),
+		NamedConsumerStrategy: set.GetConsumerStrategy(),
 	}
 	if g.done >= 0 {
 		info.LastCheckpointedEventPosition = strconv.FormatInt(g.done, 10)
@@ -152,19 +178,30 @@ func (s *Server) info(g *group) *persistent.SubscriptionInfo {
 				in++
 			}
 		}
-		info.Connections = append(info.Connections, &persistent.SubscriptionInfo_ConnectionInfo{ConnectionName: m.name, InFlightMessages: in, AvailableSlots: int32(m.slots)})
+		info.Connections = append(
+			info.Connections,
+			&persistent.SubscriptionInfo_ConnectionInfo{
+				ConnectionName:   m.name,
+				InFlightMessages: in,
+				AvailableSlots:   int32(m.slots),
+			},
+		)
 	}
 	return info
 }
 
-// ahead are the events that nobody had.
+// ahead returns the events that no member got.
 func (s *Server) ahead(g *group) []*event {
 	all := s.visible(g.key.stream)
-	i, _ := slices.BinarySearchFunc(all, g.next, func(e *event, next uint64) int { return cmp.Compare(e.revision, next) })
+	i, _ := slices.BinarySearchFunc(
+		all,
+		g.next,
+		func(e *event, next uint64) int { return cmp.Compare(e.revision, next) },
+	)
 	return all[i:]
 }
 
-// Read implements the call of that name: messages one way, settlements the other.
+// Read implements the call: events in one direction, settlements in the other.
 func (g *sharing) Read(call grpc.BidiStreamingServer[persistent.ReadReq, persistent.ReadResp]) error {
 	ctx := call.Context()
 	if err := g.s.lead(ctx); err != nil {
@@ -179,13 +216,17 @@ func (g *sharing) Read(call grpc.BidiStreamingServer[persistent.ReadReq, persist
 	if given, _ := metadata.FromIncomingContext(ctx); len(given.Get("connection-name")) > 0 {
 		m.name = given.Get("connection-name")[0]
 	}
-	of, err := g.join(ctx, named(o.GetStreamIdentifier(), o.GetGroupName()), m)
+	joined, err := g.join(ctx, named(o.GetStreamIdentifier(), o.GetGroupName()), m)
 	if err != nil {
 		return err
 	}
-	defer g.s.leave(of, m)
+	defer g.s.leave(joined, m)
 	confirmed := &persistent.ReadResp_SubscriptionConfirmation{SubscriptionId: "persistent"}
-	if err := call.Send(&persistent.ReadResp{Content: &persistent.ReadResp_SubscriptionConfirmation_{SubscriptionConfirmation: confirmed}}); err != nil {
+	if err := call.Send(
+		&persistent.ReadResp{
+			Content: &persistent.ReadResp_SubscriptionConfirmation_{SubscriptionConfirmation: confirmed},
+		},
+	); err != nil {
 		return err
 	}
 	go func() { // ends with the call
@@ -194,14 +235,14 @@ func (g *sharing) Read(call grpc.BidiStreamingServer[persistent.ReadReq, persist
 			if err != nil {
 				return
 			}
-			g.s.settle(of, r)
+			g.s.settle(joined, r)
 		}
 	}()
 	for {
 		select {
 		case <-m.wake:
-		case <-of.dropped:
-			return g.absent(ctx, of.key)
+		case <-joined.dropped:
+			return g.absent(ctx, joined.key)
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-g.s.stop:
@@ -221,8 +262,9 @@ func (g *sharing) Read(call grpc.BidiStreamingServer[persistent.ReadReq, persist
 
 func (e *given) read(stream string) *persistent.ReadResp {
 	both := &persistent.ReadResp_ReadEvent{Event: &persistent.ReadResp_ReadEvent_RecordedEvent{
-		Id: e.id, StreamIdentifier: &shared.StreamIdentifier{StreamName: []byte(stream)}, StreamRevision: e.revision, CommitPosition: e.position,
-		Metadata: e.metadata, CustomMetadata: e.custom, Data: e.data,
+		Id: e.id, StreamIdentifier: &shared.StreamIdentifier{StreamName: []byte(stream)}, StreamRevision: e.revision,
+		CommitPosition: e.position,
+		Metadata:       e.metadata, CustomMetadata: e.custom, Data: e.data,
 	}, Count: &persistent.ReadResp_ReadEvent_RetryCount{RetryCount: e.retries}}
 	return &persistent.ReadResp{Content: &persistent.ReadResp_Event{Event: both}}
 }
@@ -230,19 +272,24 @@ func (e *given) read(stream string) *persistent.ReadResp {
 func (g *sharing) join(ctx context.Context, k groupKey, m *member) (*group, error) {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
-	of := g.s.groups[k]
-	if of == nil {
+	joined := g.s.groups[k]
+	if joined == nil {
 		return nil, g.absent(ctx, k)
 	}
-	if most := of.settings.GetMaxSubscriberCount(); most > 0 && len(of.members) >= int(most) {
-		return nil, refuse(ctx, codes.FailedPrecondition, "maximum-subscribers-reached", "Maximum subscriptions reached.")
+	if most := joined.settings.GetMaxSubscriberCount(); most > 0 && len(joined.members) >= int(most) {
+		return nil, refuse(
+			ctx,
+			codes.FailedPrecondition,
+			"maximum-subscribers-reached",
+			"Maximum subscriptions reached.",
+		)
 	}
-	of.members = append(of.members, m)
-	g.s.push(of)
-	return of, nil
+	joined.members = append(joined.members, m)
+	g.s.push(joined)
+	return joined, nil
 }
 
-// leave has what a member has not settled be delivered again.
+// leave makes the unsettled events of a member be delivered again.
 func (s *Server) leave(g *group, m *member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -255,7 +302,7 @@ func (s *Server) leave(g *group, m *member) {
 	s.push(g)
 }
 
-// again has a message be delivered again, or parks it where that was done often enough.
+// again delivers a message again, or parks it after MaxRetryCount deliveries.
 func (s *Server) again(g *group, e *given) {
 	if e.retries >= g.settings.GetMaxRetryCount() {
 		delete(g.with, idOf(e.id))
@@ -274,7 +321,7 @@ func (s *Server) retry(g *group, e *given) {
 	slices.SortFunc(g.retry, func(a, b *given) int { return cmp.Compare(a.revision, b.revision) })
 }
 
-// live has the groups of a stream that grew go on.
+// live serves the groups of a stream that grew.
 func (s *Server) live(name string) {
 	for k, g := range s.groups {
 		if k.stream == name {
@@ -283,7 +330,8 @@ func (s *Server) live(name string) {
 	}
 }
 
-// push gives what waits to members with room, in turn, or to one of them for as long as it has room.
+// push gives what waits to members with room, in turn, or to one of them for as long as it has
+// room.
 func (s *Server) push(g *group) {
 	ahead := s.ahead(g)
 	for {
@@ -313,7 +361,7 @@ func (s *Server) push(g *group) {
 	}
 }
 
-// settle does what a consumer says of messages that it has. Of others it says nothing.
+// settle handles a consumer's settlements. It ignores events that are not at a consumer.
 func (s *Server) settle(g *group, r *persistent.ReadReq) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -341,7 +389,7 @@ func (s *Server) settle(g *group, r *persistent.ReadReq) {
 	s.push(g)
 }
 
-// checkpoint notes how far a group is, now and then.
+// checkpoint stores the position of a group after MinCheckpointCount settlements.
 func (s *Server) checkpoint(g *group) {
 	if g.settled < int(g.settings.GetMinCheckpointCount()) {
 		return
@@ -355,7 +403,7 @@ func (s *Server) checkpoint(g *group) {
 	}
 }
 
-// expire has messages that were with a consumer for too long be delivered again.
+// expire delivers events again after MessageTimeout.
 func (s *Server) expire() {
 	every := time.NewTicker(20 * time.Millisecond)
 	defer every.Stop()

@@ -1,6 +1,6 @@
-// Package double stands in for a KurrentDB in tests, where none can be had. It is a gRPC server in memory, written against the published protocol
-// (the .proto files that the Go client ships) and what the product's documentation says of it. It is no KurrentDB, and what is tested against it is not
-// proven of one: above all its persistent subscriptions are this project's reading of the documentation.
+// Package double is a gRPC server in memory that stands in for KurrentDB in tests. It was written
+// against the published protocol and the product's documentation, and is no proof for the real
+// product, above all for persistent subscriptions.
 package double
 
 import (
@@ -25,7 +25,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Config is what the server is like. The zero value is one server without users, as with the setting Insecure.
+// Config describes the server. The zero value is one server without users.
 type Config struct {
 	Address string // host and port; a free port of loopback where empty
 	Version string // 26.1.0 where empty
@@ -84,21 +84,34 @@ func Start(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: c, listener: listener, stop: make(chan struct{}), streams: map[string]*stream{}, groups: map[groupKey]*group{}}
+	s := &Server{
+		config:   c,
+		listener: listener,
+		stop:     make(chan struct{}),
+		streams:  map[string]*stream{},
+		groups:   map[groupKey]*group{},
+	}
 	options := []grpc.ServerOption{
-		grpc.MaxRecvMsgSize(17 << 20), grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
-		grpc.UnaryInterceptor(func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-			if err := s.admit(ctx); err != nil {
-				return nil, err
-			}
-			return handle(ctx, request)
-		}),
-		grpc.StreamInterceptor(func(of any, call grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
-			if err := s.admit(call.Context()); err != nil {
-				return err
-			}
-			return handle(of, call)
-		}),
+		grpc.MaxRecvMsgSize(
+			17 << 20,
+		),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
+		grpc.UnaryInterceptor(
+			func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+				if err := s.admit(ctx); err != nil {
+					return nil, err
+				}
+				return handle(ctx, request)
+			},
+		),
+		grpc.StreamInterceptor(
+			func(server any, call grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+				if err := s.admit(call.Context()); err != nil {
+					return err
+				}
+				return handle(server, call)
+			},
+		),
 	}
 	if c.TLS != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(c.TLS)))
@@ -130,30 +143,30 @@ func (s *Server) Appends() int {
 	return s.appends
 }
 
-// admit lets in who has the user's password. Who says nothing is nobody, and may do nothing.
+// admit checks the user's password. A call without a user is denied.
 func (s *Server) admit(ctx context.Context) error {
 	if s.config.User == "" {
 		return nil
 	}
 	given, _ := metadata.FromIncomingContext(ctx)
-	said := given.Get("authorization")
+	header := given.Get("authorization")
 	switch want := "Basic " + base64.StdEncoding.EncodeToString([]byte(s.config.User+":"+s.config.Password)); {
-	case len(said) == 0:
+	case len(header) == 0:
 		return refuse(ctx, codes.PermissionDenied, "access-denied", "Access Denied")
-	case said[0] != want:
+	case header[0] != want:
 		return status.Error(codes.Unauthenticated, "Unauthenticated")
 	}
 	return nil
 }
 
-// refuse is an error with the product's name for it, which comes in the trailer.
+// refuse returns an error with the product's name for it in the trailer.
 func refuse(ctx context.Context, code codes.Code, exception, text string) error {
 	_ = grpc.SetTrailer(ctx, metadata.Pairs("exception", exception))
 	return status.Error(code, text)
 }
 
-// Elect makes the server one of a cluster, whose members, by their addresses, are these; the first leads, the last is a read-only replica where there are more
-// than three.
+// Elect makes the server a member of a cluster with these addresses. The first leads; the fourth
+// and further ones are read-only replicas.
 func (s *Server) Elect(addresses ...string) error {
 	var members []*gossip.MemberInfo
 	for i, address := range addresses {
@@ -161,7 +174,11 @@ func (s *Server) Elect(addresses ...string) error {
 		if err != nil {
 			return err
 		}
-		m := &gossip.MemberInfo{State: gossip.MemberInfo_Follower, IsAlive: true, HttpEndPoint: &gossip.EndPoint{Address: at.IP.String(), Port: uint32(at.Port)}} //gosec:disable G115 -- a number of a test, and small
+		m := &gossip.MemberInfo{
+			State:        gossip.MemberInfo_Follower,
+			IsAlive:      true,
+			HttpEndPoint: &gossip.EndPoint{Address: at.IP.String(), Port: uint32(at.Port)},
+		} //gosec:disable G115 -- a number of a test, and small
 		switch {
 		case i == 0:
 			m.State = gossip.MemberInfo_Leader
@@ -176,7 +193,7 @@ func (s *Server) Elect(addresses ...string) error {
 	return nil
 }
 
-// lead refuses what a follower does not do for those who ask for the leader.
+// lead refuses calls that require a leader if the server follows.
 func (s *Server) lead(ctx context.Context) error {
 	asked, _ := metadata.FromIncomingContext(ctx)
 	s.mu.Lock()
@@ -187,7 +204,7 @@ func (s *Server) lead(ctx context.Context) error {
 	return refuse(ctx, codes.NotFound, "not-leader", "Leader info available")
 }
 
-// Read says who is in the cluster.
+// Read returns the members of the cluster.
 func (g *gossiping) Read(context.Context, *shared.Empty) (*gossip.ClusterInfo, error) {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
@@ -195,12 +212,19 @@ func (g *gossiping) Read(context.Context, *shared.Empty) (*gossip.ClusterInfo, e
 		return &gossip.ClusterInfo{Members: g.s.members}, nil
 	}
 	at := g.s.listener.Addr().(*net.TCPAddr) //nolint:forcetypeassert // it was made so
-	return &gossip.ClusterInfo{Members: []*gossip.MemberInfo{{
-		State: gossip.MemberInfo_Leader, IsAlive: true, HttpEndPoint: &gossip.EndPoint{Address: at.IP.String(), Port: uint32(at.Port)}, //gosec:disable G115 -- a number of a test, and small
-	}}}, nil
+	return &gossip.ClusterInfo{Members: []*gossip.MemberInfo{
+		{
+			State:   gossip.MemberInfo_Leader,
+			IsAlive: true,
+			HttpEndPoint: &gossip.EndPoint{
+				Address: at.IP.String(),
+				Port:    uint32(at.Port),
+			}, //gosec:disable G115 -- a number of a test, and small
+		},
+	}}, nil
 }
 
-// GetSupportedMethods says what the server is.
+// GetSupportedMethods returns the server's version.
 func (s *Server) GetSupportedMethods(context.Context, *shared.Empty) (*serverfeatures.SupportedMethods, error) {
 	version := s.config.Version
 	if version == "" {

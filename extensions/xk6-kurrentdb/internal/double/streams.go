@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// stream is all that was ever appended to one; what its metadata truncate is there, and not shown.
+// stream has all events of a stream, including the truncated ones.
 type stream struct {
 	events     []*event
 	ids        map[eventID]uint64 // their revisions
@@ -26,7 +26,7 @@ type stream struct {
 	changed    chan struct{} // closed by the next append
 }
 
-// eventID is a UUID, as this driver writes it.
+// eventID is a UUID in the form of this driver.
 type eventID struct{ most, least int64 }
 
 func idOf(id *shared.UUID) eventID {
@@ -47,7 +47,7 @@ func (s *Server) stream(name string) *stream {
 	return s.streams[name]
 }
 
-// about is what the last event of a stream's metadata says.
+// about returns the present metadata of a stream.
 func (s *Server) about(name string) (all map[string]any) {
 	if meta := s.streams["$$"+name]; meta != nil && len(meta.events) > 0 {
 		_ = json.Unmarshal(meta.events[len(meta.events)-1].data, &all)
@@ -63,7 +63,7 @@ func number(all map[string]any, name string) (int64, bool) {
 	return int64(n), ok
 }
 
-// visible are the events that the metadata leave.
+// visible returns the events that are not truncated.
 func (s *Server) visible(name string) []*event {
 	all := s.streams[name]
 	if all == nil {
@@ -77,14 +77,14 @@ func (s *Server) visible(name string) []*event {
 	return all.events[min(max(first, before), int64(len(all.events))):]
 }
 
-// add appends, and has a stream that was deleted be there again, without what it had.
+// add appends events. A deleted stream exists again, without its old events.
 func (s *Server) add(name string, proposed []*streams.AppendReq_ProposedMessage) uint64 {
-	of := s.stream(name)
+	to := s.stream(name)
 	own, isMeta := strings.CutPrefix(name, "$$")
 	if !isMeta {
 		own = name
 	}
-	s.put(of, proposed)
+	s.put(to, proposed)
 	if before, _ := number(s.about(own), "$tb"); before == math.MaxInt64 && (!isMeta || len(s.stream(own).events) > 0) {
 		about := s.about(own)
 		last := len(s.stream(own).events)
@@ -96,23 +96,34 @@ func (s *Server) add(name string, proposed []*streams.AppendReq_ProposedMessage)
 		s.put(s.stream("$$"+own), []*streams.AppendReq_ProposedMessage{{Id: &shared.UUID{}, Data: data}})
 	}
 	s.live(name)
-	return uint64(len(of.events) - 1) //gosec:disable G115 -- a number of a test, and small
+	return uint64(len(to.events) - 1) //gosec:disable G115 -- a number to a test, and small
 }
 
-func (s *Server) put(of *stream, proposed []*streams.AppendReq_ProposedMessage) {
+func (s *Server) put(to *stream, proposed []*streams.AppendReq_ProposedMessage) {
 	now := strconv.FormatInt(time.Now().UnixNano()/100, 10)
 	for _, p := range proposed {
-		e := &event{revision: uint64(len(of.events)), position: s.position, id: p.GetId(), custom: p.GetCustomMetadata(), data: p.GetData()}
-		e.metadata = map[string]string{"type": p.GetMetadata()["type"], "content-type": p.GetMetadata()["content-type"], "created": now}
-		of.events = append(of.events, e)
-		of.ids[idOf(p.GetId())] = e.revision
+		e := &event{
+			revision: uint64(len(to.events)),
+			position: s.position,
+			id:       p.GetId(),
+			custom:   p.GetCustomMetadata(),
+			data:     p.GetData(),
+		}
+		e.metadata = map[string]string{
+			"type":         p.GetMetadata()["type"],
+			"content-type": p.GetMetadata()["content-type"],
+			"created":      now,
+		}
+		to.events = append(to.events, e)
+		to.ids[idOf(p.GetId())] = e.revision
 		s.position++
 	}
-	close(of.changed)
-	of.changed = make(chan struct{})
+	close(to.changed)
+	to.changed = make(chan struct{})
 }
 
-// Append implements the call of that name. Events that are there already, by their ids, are not added once more.
+// Append implements the call. Events that are there already, by their ids, are not
+// added once more.
 func (t *streaming) Append(call grpc.ClientStreamingServer[streams.AppendReq, streams.AppendResp]) error {
 	first, err := call.Recv()
 	if err != nil {
@@ -131,10 +142,20 @@ func (t *streaming) Append(call grpc.ClientStreamingServer[streams.AppendReq, st
 		p := part.GetProposedMessage()
 		own := len(p.GetData()) + len(p.GetCustomMetadata()) + 2*len(p.GetMetadata()["type"])
 		if size += own; own > maxEventSize {
-			return refuse(call.Context(), codes.InvalidArgument, "maximum-append-event-size-exceeded", fmt.Sprintf("Event Size: %d, exceeds Maximum Append Event Size of %d.", own, maxEventSize))
+			return refuse(
+				call.Context(),
+				codes.InvalidArgument,
+				"maximum-append-event-size-exceeded",
+				fmt.Sprintf("Event Size: %d, exceeds Maximum Append Event Size of %d.", own, maxEventSize),
+			)
 		}
 		if most := cmp.Or(t.s.config.MaxAppendSize, maxAppendSize); size > most {
-			return refuse(call.Context(), codes.InvalidArgument, "maximum-append-size-exceeded", fmt.Sprintf("Maximum Append Size of %d Exceeded.", most))
+			return refuse(
+				call.Context(),
+				codes.InvalidArgument,
+				"maximum-append-size-exceeded",
+				fmt.Sprintf("Maximum Append Size of %d Exceeded.", most),
+			)
 		}
 		proposed = append(proposed, p)
 	}
@@ -148,16 +169,24 @@ func (t *streaming) Append(call grpc.ClientStreamingServer[streams.AppendReq, st
 	return call.SendAndClose(answer)
 }
 
-func (s *Server) append(ctx context.Context, o *streams.AppendReq_Options, proposed []*streams.AppendReq_ProposedMessage) (*streams.AppendResp, error) {
+func (s *Server) append(
+	ctx context.Context,
+	o *streams.AppendReq_Options,
+	proposed []*streams.AppendReq_ProposedMessage,
+) (*streams.AppendResp, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name := string(o.GetStreamIdentifier().GetStreamName())
-	of := s.stream(name)
-	if of.tombstoned {
+	to := s.stream(name)
+	if to.tombstoned {
 		return nil, refuse(ctx, codes.FailedPrecondition, "stream-deleted", "Event stream '"+name+"' is deleted.")
 	}
 	s.appends++
-	last, present := uint64(len(of.events)-1), len(s.visible(name)) > 0 //gosec:disable G115 -- a number of a test, and small
+	last, present := uint64(
+		len(to.events)-1,
+	), len(
+		s.visible(name),
+	) > 0 //gosec:disable G115 -- a number to a test, and small
 	switch expected := o.GetExpectedStreamRevision().(type) {
 	case *streams.AppendReq_Options_Revision:
 		present = present && expected.Revision == last
@@ -166,13 +195,17 @@ func (s *Server) append(ctx context.Context, o *streams.AppendReq_Options, propo
 	case *streams.AppendReq_Options_Any:
 		present = true
 		if len(proposed) > 0 {
-			if revision, before := of.ids[idOf(proposed[len(proposed)-1].GetId())]; before {
+			if revision, before := to.ids[idOf(proposed[len(proposed)-1].GetId())]; before {
 				return success(revision), nil
 			}
 		}
 	}
 	if !present {
-		return &streams.AppendResp{Result: &streams.AppendResp_WrongExpectedVersion_{WrongExpectedVersion: &streams.AppendResp_WrongExpectedVersion{}}}, nil
+		return &streams.AppendResp{
+			Result: &streams.AppendResp_WrongExpectedVersion_{
+				WrongExpectedVersion: &streams.AppendResp_WrongExpectedVersion{},
+			},
+		}, nil
 	}
 	return success(s.add(name, proposed)), nil
 }
@@ -183,16 +216,19 @@ func success(revision uint64) *streams.AppendResp {
 	}}}
 }
 
-// Delete implements the call of that name: the metadata say that all is truncated.
+// Delete implements the call: it truncates all in the metadata.
 func (t *streaming) Delete(_ context.Context, r *streams.DeleteReq) (*streams.DeleteResp, error) {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	name := string(r.GetOptions().GetStreamIdentifier().GetStreamName())
-	t.s.put(t.s.stream("$$"+name), []*streams.AppendReq_ProposedMessage{{Id: &shared.UUID{}, Data: []byte(`{"$tb":9223372036854775807}`)}})
+	t.s.put(
+		t.s.stream("$$"+name),
+		[]*streams.AppendReq_ProposedMessage{{Id: &shared.UUID{}, Data: []byte(`{"$tb":9223372036854775807}`)}},
+	)
 	return &streams.DeleteResp{}, nil
 }
 
-// Tombstone implements the call of that name: there is no way back.
+// Tombstone implements the call.
 func (t *streaming) Tombstone(_ context.Context, r *streams.TombstoneReq) (*streams.TombstoneResp, error) {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
@@ -200,7 +236,7 @@ func (t *streaming) Tombstone(_ context.Context, r *streams.TombstoneReq) (*stre
 	return &streams.TombstoneResp{}, nil
 }
 
-// Read implements the call of that name, of one stream.
+// Read implements the call for one stream.
 func (t *streaming) Read(r *streams.ReadReq, call grpc.ServerStreamingServer[streams.ReadResp]) error {
 	o := r.GetOptions()
 	name := string(o.GetStream().GetStreamIdentifier().GetStreamName())
@@ -220,7 +256,9 @@ func (t *streaming) Read(r *streams.ReadReq, call grpc.ServerStreamingServer[str
 	}
 	t.s.mu.Unlock()
 	confirmed := &streams.ReadResp_SubscriptionConfirmation{SubscriptionId: "catch-up"}
-	if err := call.Send(&streams.ReadResp{Content: &streams.ReadResp_Confirmation{Confirmation: confirmed}}); err != nil {
+	if err := call.Send(
+		&streams.ReadResp{Content: &streams.ReadResp_Confirmation{Confirmation: confirmed}},
+	); err != nil {
 		return err
 	}
 	for {
@@ -230,7 +268,12 @@ func (t *streaming) Read(r *streams.ReadReq, call grpc.ServerStreamingServer[str
 		tombstoned := t.s.stream(name).tombstoned
 		t.s.mu.Unlock()
 		if tombstoned {
-			return refuse(call.Context(), codes.FailedPrecondition, "stream-deleted", "Event stream '"+name+"' is deleted.")
+			return refuse(
+				call.Context(),
+				codes.FailedPrecondition,
+				"stream-deleted",
+				"Event stream '"+name+"' is deleted.",
+			)
 		}
 		for _, e := range some {
 			if e.revision >= next {
@@ -250,8 +293,12 @@ func (t *streaming) Read(r *streams.ReadReq, call grpc.ServerStreamingServer[str
 	}
 }
 
-// once reads what is there.
-func (t *streaming) once(o *streams.ReadReq_Options, name string, call grpc.ServerStreamingServer[streams.ReadResp]) error {
+// once reads the present events.
+func (t *streaming) once(
+	o *streams.ReadReq_Options,
+	name string,
+	call grpc.ServerStreamingServer[streams.ReadResp],
+) error {
 	if err := t.s.lead(call.Context()); err != nil {
 		return err
 	}
@@ -262,9 +309,13 @@ func (t *streaming) once(o *streams.ReadReq_Options, name string, call grpc.Serv
 		return refuse(call.Context(), codes.FailedPrecondition, "stream-deleted", "Event stream '"+name+"' is deleted.")
 	}
 	if len(all) == 0 {
-		return call.Send(&streams.ReadResp{Content: &streams.ReadResp_StreamNotFound_{StreamNotFound: &streams.ReadResp_StreamNotFound{
-			StreamIdentifier: o.GetStream().GetStreamIdentifier(),
-		}}})
+		return call.Send(
+			&streams.ReadResp{
+				Content: &streams.ReadResp_StreamNotFound_{StreamNotFound: &streams.ReadResp_StreamNotFound{
+					StreamIdentifier: o.GetStream().GetStreamIdentifier(),
+				}},
+			},
+		)
 	}
 	for i := range min(uint64(len(all)), o.GetCount()) {
 		e := all[i]
@@ -279,8 +330,17 @@ func (t *streaming) once(o *streams.ReadReq_Options, name string, call grpc.Serv
 }
 
 func (e *event) read(name string) *streams.ReadResp {
-	return &streams.ReadResp{Content: &streams.ReadResp_Event{Event: &streams.ReadResp_ReadEvent{Event: &streams.ReadResp_ReadEvent_RecordedEvent{
-		Id: e.id, StreamIdentifier: &shared.StreamIdentifier{StreamName: []byte(name)}, StreamRevision: e.revision, CommitPosition: e.position,
-		Metadata: e.metadata, CustomMetadata: e.custom, Data: e.data,
-	}}}}
+	return &streams.ReadResp{
+		Content: &streams.ReadResp_Event{
+			Event: &streams.ReadResp_ReadEvent{Event: &streams.ReadResp_ReadEvent_RecordedEvent{
+				Id:               e.id,
+				StreamIdentifier: &shared.StreamIdentifier{StreamName: []byte(name)},
+				StreamRevision:   e.revision,
+				CommitPosition:   e.position,
+				Metadata:         e.metadata,
+				CustomMetadata:   e.custom,
+				Data:             e.data,
+			}},
+		},
+	}
 }

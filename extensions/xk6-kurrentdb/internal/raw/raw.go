@@ -1,5 +1,5 @@
-// Package raw holds what someone who knows KurrentDB's protocol would write by hand, over the stubs that the driver uses, to move messages as fast as it
-// can. Every loop returns how long its messages took.
+// Package raw has loops written by hand with the stubs that the driver uses, which move messages as
+// fast as they can. Every loop returns the time for its messages.
 package raw
 
 import (
@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Append appends count messages, so many by each append, one append after the other.
+// Append appends count messages, batch of them by each append.
 func Append(channel *grpc.ClientConn, stream string, body []byte, count, batch int) (time.Duration, error) {
 	client, ctx := streams.NewStreamsClient(channel), context.Background()
 	kind := map[string]string{"type": "message", "content-type": "application/octet-stream"}
@@ -25,12 +25,17 @@ func Append(channel *grpc.ClientConn, stream string, body []byte, count, batch i
 			return 0, err
 		}
 		err = call.Send(&streams.AppendReq{Content: &streams.AppendReq_Options_{Options: &streams.AppendReq_Options{
-			StreamIdentifier: &shared.StreamIdentifier{StreamName: []byte(stream)}, ExpectedStreamRevision: &streams.AppendReq_Options_Any{Any: &shared.Empty{}},
+			StreamIdentifier:       &shared.StreamIdentifier{StreamName: []byte(stream)},
+			ExpectedStreamRevision: &streams.AppendReq_Options_Any{Any: &shared.Empty{}},
 		}}})
 		for i := 0; i < min(batch, count-done) && err == nil; i++ {
-			err = call.Send(&streams.AppendReq{Content: &streams.AppendReq_ProposedMessage_{ProposedMessage: &streams.AppendReq_ProposedMessage{
-				Id: id(), Metadata: kind, Data: body,
-			}}})
+			err = call.Send(
+				&streams.AppendReq{
+					Content: &streams.AppendReq_ProposedMessage_{ProposedMessage: &streams.AppendReq_ProposedMessage{
+						Id: id(), Metadata: kind, Data: body,
+					}},
+				},
+			)
 		}
 		if err != nil {
 			return 0, err
@@ -49,11 +54,12 @@ func Append(channel *grpc.ClientConn, stream string, body []byte, count, batch i
 
 func id() *shared.UUID {
 	return &shared.UUID{Value: &shared.UUID_Structured_{Structured: &shared.UUID_Structured{
-		MostSignificantBits: rand.Int64(), LeastSignificantBits: rand.Int64(), //gosec:disable G404 -- an identifier, no secret
+		MostSignificantBits:  rand.Int64(),
+		LeastSignificantBits: rand.Int64(), //gosec:disable G404 -- an identifier, no secret
 	}}}
 }
 
-// Consume receives count messages of a group that is there, and acknowledges so many at a time.
+// Consume receives count messages of an existing group, and acknowledges batch at a time.
 func Consume(channel *grpc.ClientConn, stream, group string, count, batch, buffer int) (time.Duration, error) {
 	ctx, end := context.WithCancel(context.Background())
 	defer end()
@@ -63,9 +69,14 @@ func Consume(channel *grpc.ClientConn, stream, group string, count, batch, buffe
 	}
 	start := time.Now()
 	if err := call.Send(&persistent.ReadReq{Content: &persistent.ReadReq_Options_{Options: &persistent.ReadReq_Options{
-		StreamOption: &persistent.ReadReq_Options_StreamIdentifier{StreamIdentifier: &shared.StreamIdentifier{StreamName: []byte(stream)}},
-		GroupName:    group, BufferSize: int32(buffer), //gosec:disable G115 -- a number of a test, and small
-		UuidOption: &persistent.ReadReq_Options_UUIDOption{Content: &persistent.ReadReq_Options_UUIDOption_Structured{Structured: &shared.Empty{}}},
+		StreamOption: &persistent.ReadReq_Options_StreamIdentifier{
+			StreamIdentifier: &shared.StreamIdentifier{StreamName: []byte(stream)},
+		},
+		GroupName:  group,
+		BufferSize: int32(buffer), //gosec:disable G115 -- a number of a test, and small
+		UuidOption: &persistent.ReadReq_Options_UUIDOption{
+			Content: &persistent.ReadReq_Options_UUIDOption_Structured{Structured: &shared.Empty{}},
+		},
 	}}}); err != nil {
 		return 0, err
 	}
@@ -82,7 +93,11 @@ func Consume(channel *grpc.ClientConn, stream, group string, count, batch, buffe
 		}
 		ids = append(ids, part.GetEvent().GetEvent().GetId())
 		if done++; len(ids) == batch || done == count {
-			if err := call.Send(&persistent.ReadReq{Content: &persistent.ReadReq_Ack_{Ack: &persistent.ReadReq_Ack{Id: []byte(subscription), Ids: ids}}}); err != nil {
+			if err := call.Send(
+				&persistent.ReadReq{
+					Content: &persistent.ReadReq_Ack_{Ack: &persistent.ReadReq_Ack{Id: []byte(subscription), Ids: ids}},
+				},
+			); err != nil {
 				return 0, err
 			}
 			ids = nil

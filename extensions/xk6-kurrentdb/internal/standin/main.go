@@ -1,4 +1,5 @@
-// Command standin serves the double of a KurrentDB at a host and port, until it is killed: scripts/broker starts it as kurrentdb-standin.
+// Command standin serves the double of a KurrentDB at a host and port until it is killed.
+// scripts/broker starts it as kurrentdb-standin.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Package raw holds what someone who knows pulsar-client-go would write by hand to move messages as fast as it can: the measure for the drivers. Every
-// loop returns how long its messages took.
+// Package raw has loops written by hand with pulsar-client-go, which move messages as fast as it
+// can: the measure for the drivers. Every loop returns the time for its messages.
 package raw
 
 import (
@@ -17,7 +17,8 @@ import (
 // Client is a client that writes no log.
 func Client(host string) (pulsar.Client, error) {
 	c, err := pulsar.NewClient(pulsar.ClientOptions{
-		URL: "pulsar://" + host, Logger: log.DefaultNopLogger(), MetricsRegisterer: prometheus.NewRegistry(), MemoryLimitBytes: -1,
+		URL: "pulsar://" + host, Logger: log.DefaultNopLogger(),
+		MetricsRegisterer: prometheus.NewRegistry(), MemoryLimitBytes: -1,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
@@ -25,9 +26,12 @@ func Client(host string) (pulsar.Client, error) {
 	return c, nil
 }
 
-// Produce sends count messages, with up to window of them unconfirmed, in batches of up to a millisecond, and ends when all are confirmed.
+// Produce sends count messages, with up to window unconfirmed, in batches of up to a millisecond,
+// and returns when all are confirmed.
 func Produce(c pulsar.Client, topic string, body []byte, count, window int) (time.Duration, error) {
-	p, err := c.CreateProducer(pulsar.ProducerOptions{Topic: topic, MaxPendingMessages: window, BatchingMaxPublishDelay: time.Millisecond})
+	p, err := c.CreateProducer(pulsar.ProducerOptions{
+		Topic: topic, MaxPendingMessages: window, BatchingMaxPublishDelay: time.Millisecond,
+	})
 	if err != nil {
 		return 0, fmt.Errorf("producer: %w", err)
 	}
@@ -38,12 +42,13 @@ func Produce(c pulsar.Client, topic string, body []byte, count, window int) (tim
 	unconfirmed.Add(count)
 	start := time.Now()
 	for range count {
-		p.SendAsync(ctx, &pulsar.ProducerMessage{Payload: body}, func(_ pulsar.MessageID, _ *pulsar.ProducerMessage, err error) {
-			if err != nil {
-				failure.Store(&err)
-			}
-			unconfirmed.Done()
-		})
+		p.SendAsync(ctx, &pulsar.ProducerMessage{Payload: body},
+			func(_ pulsar.MessageID, _ *pulsar.ProducerMessage, err error) {
+				if err != nil {
+					failure.Store(&err)
+				}
+				unconfirmed.Done()
+			})
 	}
 	unconfirmed.Wait()
 	took := time.Since(start)
@@ -53,8 +58,8 @@ func Produce(c pulsar.Client, topic string, body []byte, count, window int) (tim
 	return took, nil
 }
 
-// Consume receives count messages as the only consumer of a shared subscription, and acks each, the acks in groups of up to 5 ms: each at the broker, or a
-// batch there when all of it is acked, as the client does by default.
+// Consume receives count messages as the only consumer of a shared subscription, and acks each, in
+// groups of up to 5 ms. Without each, the broker gets a batch's ack when the whole batch is acked.
 func Consume(c pulsar.Client, topic, subscription string, count, queue int, each bool) (time.Duration, error) {
 	r, err := c.Subscribe(pulsar.ConsumerOptions{
 		Topic: topic, SubscriptionName: subscription, Type: pulsar.Shared, ReceiverQueueSize: queue,
