@@ -127,7 +127,7 @@ func (k *kit) dialer(host string) {
 	}}
 	_, err = address.OpenThrough(k.Context(), network, "drivertest")
 	if k.d.OwnDialer {
-		k.unsupported("a dialer", err)
+		k.is(err, errors.ErrUnsupported)
 		return
 	}
 	_, ok := asked.Load(host)
