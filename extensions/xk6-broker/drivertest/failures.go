@@ -88,8 +88,8 @@ func (k *kit) admin() (driver.Conn, driver.Admin) {
 	return c, a
 }
 
-// Strangers proves that a driver names another protocol at its server's port, without waiting for
-// more. It needs no server: url is one of the driver's, with one host:port. [Run] does it too.
+// Strangers proves that a driver names another protocol at its server's port. It needs no server:
+// url is one of the driver's, with one host:port. [Run] does it too.
 func Strangers(t *testing.T, url string) {
 	t.Helper()
 	k := newKit(t, Harness{URL: url})
@@ -134,10 +134,9 @@ func (k *kit) dialer(host string) {
 	k.check(ok && err != nil, "the dialer was asked for %s: %t, want true; error: %v", host, ok, err)
 }
 
-// stranger connects to a server of another protocol. The error must come before connectTimeout and
-// contain a text.
+// stranger connects to a server of another protocol. The error must name it and contain a text.
 func (k *kit) stranger(server, url, text string) {
-	err := k.openError(k.limit(k.Timeout), withOption(url, "connectTimeout", (2*k.Timeout).String()))
+	err := k.openError(k.limit(k.Timeout), withOption(url, "connectTimeout", "1s"))
 	k.kind(err, driver.Unsupported)
 	named := errors.As(err, new(*driver.ProtocolError)) && strings.Contains(err.Error(), text)
 	k.check(named, "%s: the error is %v, want a ProtocolError with %q", server, err, text)
