@@ -136,7 +136,7 @@ func (k *kit) dialer(host string) {
 
 // stranger connects to a server of another protocol. The error must name it and contain a text.
 func (k *kit) stranger(server, url, text string) {
-	err := k.openError(k.limit(k.Timeout), withOption(url, "connectTimeout", "1s"))
+	err := k.openError(k.limit(k.Timeout), withOption(url, "connectTimeout", "3s"))
 	k.kind(err, driver.Unsupported)
 	named := errors.As(err, new(*driver.ProtocolError)) && strings.Contains(err.Error(), text)
 	k.check(named, "%s: the error is %v, want a ProtocolError with %q", server, err, text)
