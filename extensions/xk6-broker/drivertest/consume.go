@@ -69,7 +69,7 @@ var consume = []test{
 		c := k.open()
 		config := k.usual(k.topic(c, 1))
 		config.Group = "group"
-		k.refused("a group", c, config)
+		k.refused(c, config)
 	}},
 	{"without a group", func(k *kit) {
 		if k.f.Fanout {
@@ -98,7 +98,7 @@ var consume = []test{
 		config := k.usual(k.topic(c, 1))
 		for _, config.Start = range []driver.Start{driver.StartNew, driver.StartEarliest} {
 			if !k.f.Start.Has(config.Start) {
-				k.refused("start "+config.Start.String(), c, config)
+				k.refused(c, config)
 			}
 		}
 	}},

@@ -353,10 +353,3 @@ func (k *kit) kind(err error, kinds ...driver.Kind) {
 	valid := err != nil && slices.Contains(kinds, k.d.KindOf(err))
 	k.check(valid, "the error is %v, of kind %v, want kind %v", err, k.d.KindOf(err), kinds)
 }
-
-// unsupported fails the test if an unclaimed feature is not refused as the contract asks.
-func (k *kit) unsupported(feature string, err error) {
-	k.Helper()
-	k.check(errors.Is(err, errors.ErrUnsupported),
-		"%s is not claimed and must be refused with errors.ErrUnsupported: %v", feature, err)
-}

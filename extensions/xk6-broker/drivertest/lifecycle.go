@@ -167,7 +167,7 @@ var lifecycle = []test{
 		c := k.open()
 		config := k.config(k.topic(c, 1), "")
 		for _, config.Start = range []driver.Start{driver.StartNew, driver.StartEarliest} {
-			k.refused("a consumer", c, config)
+			k.refused(c, config)
 		}
 	}},
 	{"server unreachable", func(k *kit) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -234,7 +235,7 @@ func allBytes() []byte {
 func (k *kit) echoHeaders(want []driver.Header) {
 	b := driver.Batch{{Body: []byte("body"), Headers: want}}
 	if !k.f.Headers {
-		k.unsupported("headers", k.lone(k.URL).try(b))
+		k.is(k.lone(k.URL).try(b), errors.ErrUnsupported)
 		return
 	}
 	got := slices.Clone(k.echo(b)[0].Headers)

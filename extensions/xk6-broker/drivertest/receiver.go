@@ -54,9 +54,9 @@ func (k *kit) consumerWith(c driver.Conn, config driver.ConsumerConfig) *receive
 }
 
 // refused fails the test if a consumer that needs an unclaimed feature can be made.
-func (k *kit) refused(feature string, c driver.Conn, config driver.ConsumerConfig) {
+func (k *kit) refused(c driver.Conn, config driver.ConsumerConfig) {
 	consumer, err := c.NewConsumer(k.Context(), config)
-	k.unsupported(feature, err)
+	k.is(err, errors.ErrUnsupported)
 	if err == nil {
 		k.close(consumer)
 	}

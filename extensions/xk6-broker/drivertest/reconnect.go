@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
@@ -119,11 +120,7 @@ func confirmedSurvives(k *kit) {
 	confirmed := len(missing)
 	k.must(confirmed > 0, "no message was confirmed")
 	k.eventually(func() bool {
-		for body := range missing {
-			if f.r.seen[body] {
-				delete(missing, body)
-			}
-		}
+		maps.DeleteFunc(missing, func(body string, _ bool) bool { return f.r.seen[body] })
 		if len(missing) > 0 {
 			_ = f.arrives("")
 		}

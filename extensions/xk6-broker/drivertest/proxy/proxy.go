@@ -15,7 +15,7 @@ type Proxy struct {
 	running  sync.WaitGroup
 
 	mu     sync.Mutex
-	conns  map[net.Conn]struct{}
+	conns  []net.Conn // all so far
 	refuse bool
 	frozen bool
 	thawed *sync.Cond
@@ -27,7 +27,7 @@ func Listen(target string) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{listener: listener, target: target, conns: map[net.Conn]struct{}{}}
+	p := &Proxy{listener: listener, target: target}
 	p.thawed = sync.NewCond(&p.mu)
 	p.running.Go(p.accept)
 	return p, nil
@@ -40,7 +40,7 @@ func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for c := range p.conns {
+	for _, c := range p.conns {
 		if tcp, ok := c.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0) // makes Close send a reset
 		}
@@ -96,16 +96,13 @@ func (p *Proxy) serve(client net.Conn) {
 	if !p.add(client) {
 		return
 	}
-	defer p.remove(client)
 	server, err := (&net.Dialer{Timeout: 5 * time.Second}).Dial("tcp", p.target)
 	if err != nil || !p.add(server) {
+		_ = client.Close()
 		return
 	}
-	defer p.remove(server)
-	var upstream sync.WaitGroup
-	upstream.Go(func() { p.pipe(server, client) })
+	p.running.Go(func() { p.pipe(server, client) })
 	p.pipe(client, server)
-	upstream.Wait()
 }
 
 // pipe copies until from ends, then closes both. Clients of brokers half-close no connection.
@@ -140,13 +137,6 @@ func (p *Proxy) add(c net.Conn) bool {
 		_ = c.Close()
 		return false
 	}
-	p.conns[c] = struct{}{}
+	p.conns = append(p.conns, c)
 	return true
-}
-
-func (p *Proxy) remove(c net.Conn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.conns, c)
-	_ = c.Close()
 }
