@@ -1,33 +1,26 @@
-//gosec:disable G115 -- counts, which are not negative and below both limits
 package hist
 
 import (
-	"bytes"
 	"fmt"
 	"iter"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
+	"slices"
 )
 
 // Histogram is a distribution of values in nanoseconds. The zero value is empty and ready to use.
 // Count, Min and Max are exact; the rest is computed from the buckets, to a thousandth.
 // It is not safe for concurrent use while it changes.
 type Histogram struct {
-	sparse   *hdrhistogram.PackedHistogram // nil if it is empty
-	min, max int64                         // if it is not empty
+	buckets  []bucket // ascending, none of them empty
+	count    uint64
+	min, max int64 // 0 if there is no value
 	negative uint64
 	overflow uint64
 }
 
-// none has no values and is not changed.
-var none = hdrhistogram.NewPacked(1, Highest, digits)
-
-// hdr returns the distribution for reading.
-func (h *Histogram) hdr() *hdrhistogram.PackedHistogram {
-	if h.sparse == nil {
-		return none
-	}
-	return h.sparse
+// bucket has the number of values in the bucket of an index.
+type bucket struct {
+	index int
+	count uint64
 }
 
 // Record adds one value of v nanoseconds, as [Recorder.Record] does.
@@ -46,31 +39,26 @@ func (h *Histogram) RecordN(v int64, n uint64) {
 		h.overflow += n
 		v = Highest
 	}
-	h.include(v, v)
-	h.add(v, int64(n))
+	i, found := slices.BinarySearchFunc(h.buckets, index(v), func(b bucket, i int) int { return b.index - i })
+	if !found {
+		h.buckets = slices.Insert(h.buckets, i, bucket{index: index(v)})
+	}
+	h.buckets[i].count += n
+	h.include(v, v, n)
 }
 
-// include widens the extremes. It is called before the values are added.
-func (h *Histogram) include(low, high int64) {
-	if h.Count() == 0 {
+// include widens the extremes for n more values.
+func (h *Histogram) include(low, high int64, n uint64) {
+	if h.count == 0 {
 		h.min, h.max = low, high
 	}
 	h.min, h.max = min(h.min, low), max(h.max, high)
-}
-
-// add adds n values to the bucket of v.
-func (h *Histogram) add(v, n int64) {
-	if h.sparse == nil {
-		h.sparse = none.Clone()
-	}
-	if err := h.sparse.RecordValues(v, n); err != nil {
-		panic("hist: " + err.Error()) // more values than an int64 can count
-	}
+	h.count += n
 }
 
 // Count returns the number of values, with [Histogram.Overflow] and without
 // [Histogram.Negative].
-func (h *Histogram) Count() uint64 { return uint64(h.hdr().TotalCount()) }
+func (h *Histogram) Count() uint64 { return h.count }
 
 // Negative returns the number of negative values. They are not in the distribution.
 func (h *Histogram) Negative() uint64 { return h.negative }
@@ -86,7 +74,12 @@ func (h *Histogram) Max() int64 { return h.max }
 
 // Mean returns the arithmetic mean in nanoseconds, 0 if there is no value.
 func (h *Histogram) Mean() float64 {
-	return min(max(h.hdr().Mean(), float64(h.min)), float64(h.max))
+	var sum float64
+	for _, b := range h.buckets {
+		v := lowest(b.index)
+		sum += (float64(v) + float64(highest(v))) / 2 * float64(b.count)
+	}
+	return min(max(sum/float64(max(h.count, 1)), float64(h.min)), float64(h.max))
 }
 
 // Merge adds all values of another histogram. Nil is empty.
@@ -96,14 +89,26 @@ func (h *Histogram) Merge(other *Histogram) {
 	}
 	h.negative += other.negative
 	h.overflow += other.overflow
-	if other.Count() == 0 {
+	if other.count == 0 {
 		return
 	}
-	h.include(other.min, other.max)
-	if h.sparse == nil {
-		h.sparse = none.Clone()
+	h.include(other.min, other.max, other.count)
+	var fresh []bucket
+	i := 0
+	for _, b := range other.buckets {
+		for i < len(h.buckets) && h.buckets[i].index < b.index {
+			i++
+		}
+		if i < len(h.buckets) && h.buckets[i].index == b.index {
+			h.buckets[i].count += b.count
+		} else {
+			fresh = append(fresh, b)
+		}
 	}
-	h.sparse.Merge(other.sparse)
+	if len(fresh) > 0 {
+		h.buckets = append(h.buckets, fresh...)
+		slices.SortFunc(h.buckets, func(a, b bucket) int { return a.index - b.index })
+	}
 }
 
 // Merged returns a with all values of b. Either can be nil. It changes a.
@@ -125,24 +130,19 @@ func (h *Histogram) Sub(prev *Histogram) *Histogram {
 	if prev == nil {
 		prev = &Histogram{}
 	}
-	if prev.Count() > h.Count() || prev.negative > h.negative || prev.overflow > h.overflow {
-		panic(fmt.Sprintf("hist: Sub of a later snapshot: %d values less %d", h.Count(), prev.Count()))
+	if prev.count > h.count || prev.negative > h.negative || prev.overflow > h.overflow {
+		panic(fmt.Sprintf("hist: Sub of a later snapshot: %d values less %d", h.count, prev.count))
 	}
 	d := &Histogram{negative: h.negative - prev.negative, overflow: h.overflow - prev.overflow, min: h.min, max: h.max}
-	type bucket struct{ value, count int64 }
-	earlier := make([]bucket, 0, prev.hdr().Populated()+1)
-	for v, n := range prev.hdr().ForEachBucket {
-		earlier = append(earlier, bucket{v, n})
-	}
-	earlier = append(earlier, bucket{value: -1}) // after the last
-	k := 0
-	for v, n := range h.hdr().ForEachBucket {
-		if earlier[k].value == v {
-			n -= earlier[k].count
-			k++
+	rest := prev.buckets
+	for _, b := range h.buckets {
+		if len(rest) > 0 && rest[0].index == b.index {
+			b.count -= rest[0].count
+			rest = rest[1:]
 		}
-		if n != 0 {
-			d.add(v, n)
+		if b.count > 0 {
+			d.buckets = append(d.buckets, b)
+			d.count += b.count
 		}
 	}
 	d.bound()
@@ -151,19 +151,20 @@ func (h *Histogram) Sub(prev *Histogram) *Histogram {
 
 // bound draws the extremes in to the buckets of the least and the greatest value.
 func (h *Histogram) bound() {
-	if h.Count() == 0 {
+	if h.count == 0 {
 		h.min, h.max = 0, 0
 		return
 	}
-	h.min, h.max = max(h.min, h.sparse.Min()), min(h.max, h.sparse.Max())
+	h.min = max(h.min, lowest(h.buckets[0].index))
+	h.max = min(h.max, highest(lowest(h.buckets[len(h.buckets)-1].index)))
 }
 
 // All gives the distribution in ascending order: each value in nanoseconds, as [Histogram.Quantile]
 // returns it, and its count.
 func (h *Histogram) All() iter.Seq2[int64, uint64] {
 	return func(yield func(int64, uint64) bool) {
-		for v, n := range h.hdr().ForEachBucket {
-			if !yield(min(highest(v), h.max), uint64(n)) {
+		for _, b := range h.buckets {
+			if !yield(min(highest(lowest(b.index)), h.max), b.count) {
 				return
 			}
 		}
@@ -172,5 +173,5 @@ func (h *Histogram) All() iter.Seq2[int64, uint64] {
 
 // SameDistribution reports whether two histograms have the same counts in the same buckets.
 func (h *Histogram) SameDistribution(other *Histogram) bool {
-	return bytes.Equal(h.encode(), other.encode())
+	return slices.Equal(h.buckets, other.buckets)
 }

@@ -1,9 +1,9 @@
 // Package hist records latencies as complete distributions: HDR histograms of int64 nanoseconds,
 // three significant digits from 1 ns to 1 h.
 //
-// A [Recorder] counts without locks and without allocation. A [Histogram] is a snapshot, sparse, by
-// hdrhistogram-go. A [Packed] is a histogram in HdrHistogram's compressed V2 encoding. The bucket
-// layout of all three is the one of HdrHistogram (http://hdrhistogram.org).
+// A [Recorder] counts without locks and without allocation. A [Histogram] is a snapshot of it, and a
+// [Packed] is one in HdrHistogram's compressed V2 encoding. All have HdrHistogram's buckets
+// (http://hdrhistogram.org).
 package hist
 
 import (

@@ -16,7 +16,11 @@ import (
 func (h *Histogram) WriteHGRM(w io.Writer, unit time.Duration) error {
 	const ticksPerHalfDistance = 5 // as HdrHistogram's tools
 	dense := hdrhistogram.New(1, Highest, digits)
-	h.hdr().MergeInto(dense)
+	for _, b := range h.buckets {
+		if err := dense.RecordValues(lowest(b.index), int64(b.count)); err != nil { //gosec:disable G115 -- a count
+			return fmt.Errorf("hgrm: %w", err)
+		}
+	}
 	if _, err := dense.PercentilesPrint(w, ticksPerHalfDistance, float64(unit)); err != nil {
 		return fmt.Errorf("hgrm: %w", err)
 	}

@@ -60,7 +60,7 @@ func (p Packed) AddTo(h *Histogram) {
 
 // Pack encodes the histogram without loss.
 func (h *Histogram) Pack() Packed {
-	return Packed{h.Count(), h.min, h.max, h.negative, h.overflow, h.encode()}
+	return Packed{h.count, h.min, h.max, h.negative, h.overflow, h.encode()}
 }
 
 // The cookies of HdrHistogram's V2 encoding.
@@ -77,13 +77,12 @@ const mostValues = 1 << 50
 func (h *Histogram) encode() []byte {
 	plain := make([]byte, 40)
 	next := 0
-	for v, n := range h.hdr().ForEachBucket {
-		i := index(v)
-		if i > next {
-			plain = binary.AppendVarint(plain, int64(next-i)) // empty buckets
+	for _, b := range h.buckets {
+		if b.index > next {
+			plain = binary.AppendVarint(plain, int64(next-b.index)) // empty buckets
 		}
-		plain = binary.AppendVarint(plain, n)
-		next = i + 1
+		plain = binary.AppendVarint(plain, int64(b.count))
+		next = b.index + 1
 	}
 	binary.BigEndian.PutUint32(plain, plainCookie)
 	binary.BigEndian.PutUint32(plain[4:], uint32(len(plain)-40))
@@ -122,13 +121,16 @@ func (p Packed) unpack() (*Histogram, error) {
 	if err != nil {
 		return nil, fmt.Errorf("histogram: %w", err)
 	}
-	h := &Histogram{sparse: sparse, min: p.Min, max: p.Max, negative: p.Negative, overflow: p.Overflow}
+	h := &Histogram{count: p.Count, min: p.Min, max: p.Max, negative: p.Negative, overflow: p.Overflow}
+	for v, n := range sparse.ForEachBucket {
+		h.buckets = append(h.buckets, bucket{index(v), uint64(n)})
+	}
 	switch {
 	case sparse.LowestTrackableValue() != 1 || sparse.HighestTrackableValue() != Highest ||
 		sparse.SignificantFigures() != digits:
 		return nil, errors.New("histogram: another layout of buckets")
-	case h.Count() != p.Count || p.Count > mostValues:
-		return nil, fmt.Errorf("histogram: count %d, but %d values", p.Count, h.Count())
+	case uint64(sparse.TotalCount()) != p.Count || p.Count > mostValues:
+		return nil, fmt.Errorf("histogram: count %d, but %d values", p.Count, sparse.TotalCount())
 	case !h.plausible():
 		return nil, fmt.Errorf("histogram: min %d, max %d and overflow %d do not fit the values",
 			p.Min, p.Max, p.Overflow)
@@ -138,13 +140,15 @@ func (p Packed) unpack() (*Histogram, error) {
 
 // plausible reports whether the extremes and the overflow fit the buckets.
 func (h *Histogram) plausible() bool {
-	if h.min < 0 || h.min > h.max || h.max > Highest || h.overflow > uint64(h.hdr().CountAtValue(Highest)) {
+	if h.count == 0 {
+		return h.min == 0 && h.max == 0 && h.overflow == 0
+	}
+	last := h.buckets[len(h.buckets)-1]
+	if h.overflow > 0 && (last.index != index(Highest) || h.overflow > last.count) {
 		return false
 	}
-	if h.Count() == 0 {
-		return h.max == 0
-	}
-	return index(h.min) == index(h.sparse.Min()) && highest(h.max) == h.sparse.Max()
+	return 0 <= h.min && h.min <= h.max && h.max <= Highest &&
+		index(h.min) == h.buckets[0].index && index(h.max) == last.index
 }
 
 // UnmarshalJSON reads a packed histogram. It refuses a damaged one.

@@ -140,7 +140,8 @@ func (h *Histogram) addChunk(c int, shards []*shard) {
 	}
 	for i, n := range sums {
 		if n > 0 {
-			h.add(lowest(c*chunkLen+i), int64(n)) //gosec:disable G115 -- a count
+			h.buckets = append(h.buckets, bucket{c*chunkLen + i, n})
+			h.count += n
 		}
 	}
 }
