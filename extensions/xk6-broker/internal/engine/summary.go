@@ -12,7 +12,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 )
 
-// Measured returns the summary and the recording of the run so far. The recording must be read only.
+// Measured returns the summary and the recording of the run so far. The recording must be read
+// only.
 func (c *Collector) Measured() (*summary.Run, *recording.Recording) {
 	s := c.Summary() // first, so that no account has more than the distributions
 	c.mu.Lock()
@@ -107,8 +108,9 @@ func (t *Topic) ledger() account.TopicLedger {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := account.TopicLedger{
-		Broker: t.broker, Driver: t.Address.Driver.Name, Topic: t.Name, Producers: all.Producers, Slowest: slowest,
-		Removed: slices.Clone(t.removed), Failed: t.failed.Load(), Selected: t.selected.Load(), Unordered: t.unordered.Load(), Spends: t.spends.Load(),
+		Broker: t.broker, Driver: t.Address.Driver.Name, Topic: t.Name, Producers: all.Producers,
+		Slowest: slowest, Removed: slices.Clone(t.removed), Failed: t.failed.Load(),
+		Selected: t.selected.Load(), Unordered: t.unordered.Load(), Spends: t.spends.Load(),
 	}
 	for _, g := range t.order {
 		i := slices.IndexFunc(all.Groups, func(a account.GroupSnapshot) bool { return a.Name == g.account })
