@@ -62,7 +62,7 @@ func (t *Topic) summary(accounts []account.Account) summary.Topic {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s.Info, s.Options, s.Proofs = t.info, t.uses.Sorted(), slices.Collect(maps.Values(t.proofs))
+	s.Info, s.Options, s.Proofs = t.info, maps.Clone(t.uses), slices.Collect(maps.Values(t.proofs))
 	if t.readBack.Expected > 0 {
 		s.Groups = append(s.Groups, summary.Group{Account: t.readBack})
 	}
