@@ -87,8 +87,8 @@ type Backlog struct {
 	Dropped     int64 `json:"dropped,omitempty"` // received, not settled, and dropped by the broker: not in Messages
 }
 
-// divide splits missing messages into lost, undelivered and the rest, which is uncertain. atLeast and
-// atMost bound the messages of the backlog that the group has received; other bounds the rest.
+// divide splits missing messages into lost, undelivered and the rest, which is uncertain. atLeast
+// and atMost bound the messages of the backlog that the group has received; other bounds the rest.
 func (b Backlog) divide(missing uint64, atLeast, atMost, other int64) (lost, undelivered uint64) {
 	least := max(0, max(0, b.Undelivered, b.Messages-atMost)-other)
 	most := max(0, b.Undelivered, b.Messages-max(0, atLeast-b.Dropped))

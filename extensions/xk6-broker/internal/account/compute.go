@@ -13,7 +13,8 @@ import (
 // Options are facts about a test beside its ledgers.
 type Options struct {
 	Complete bool // the ledgers of all processes are there
-	// ClockGap returns how far the clocks of two processes may differ. It is not called for one clock.
+	// ClockGap returns how far the clocks of two processes may differ. It is not called for one
+	// clock.
 	ClockGap func(a, b *Ledger) time.Duration
 }
 
@@ -225,9 +226,9 @@ func (t *test) clockGap(a, b *Ledger) int64 {
 	return int64(t.options.ClockGap(a, b))
 }
 
-// expects returns the messages that a group may expect of a producer, and the ones that were sent when
-// members came, within the error of the clocks. A process has the exact numbers of its own producers.
-// A group whose messages are kept is there from its first member on.
+// expects returns the messages that a group may expect of a producer, and the ones that were sent
+// when members came, within the error of the clocks. A process has the exact numbers of its own
+// producers. A group whose messages are kept is there from its first member on.
 func (t *test) expects(p producer, members []member) (possible, joining []Bounds) {
 	if first := firstMember(members); first.Kept {
 		members = []member{first}

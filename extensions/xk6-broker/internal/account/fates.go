@@ -107,8 +107,8 @@ func (g *groupAccount) doubt(why Why, missing Set, ranges []Bounds) Set {
 }
 
 // gather joins the messages that the processes received of one producer, and counts the copies that
-// came to two of them: Duplicated if both settled them, else Redelivered, unless the broker's count of
-// deliveries made them that.
+// came to two of them: Duplicated if both settled them, else Redelivered, unless the broker's count
+// of deliveries made them that.
 func (g *groupAccount) gather(id uint64) (all SourceSnapshot) {
 	for _, m := range g.members {
 		s := m.source(id)

@@ -108,8 +108,8 @@ type Tally struct {
 	Foreign     uint64 `json:"foreign"`     // copies of messages that no producer of the topic has numbered
 }
 
-// Tally counts. It is exact once nothing is going on. At all times Expected - Missing + Unexpected =
-// Received + Drained.
+// Tally counts. It is exact once nothing is going on. At all times Expected - Missing + Unexpected
+// = Received + Drained.
 func (g *Group) Tally() Tally {
 	t := Tally{
 		Duplicated:  g.duplicated.Load(),
@@ -321,8 +321,8 @@ func (g *Group) Reader() *Reader {
 }
 
 // Received accounts for a copy of a message and classifies it. attempt is the broker's count of
-// deliveries, this one included, and 0 if the broker does not count. A message with an attempt above
-// 1 that the group has never received, because a consumer died with it, is First and Redelivered.
+// deliveries, this one included; 0 is unknown. A message with an attempt above 1 that the group has
+// never received, because a consumer died with it, is First and Redelivered.
 func (r *Reader) Received(id, seq uint64, partition int32, attempt int32) Reception {
 	s := r.source(id)
 	if s == nil || !s.producer.numbered(seq) {

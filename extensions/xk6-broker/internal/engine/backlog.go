@@ -21,8 +21,8 @@ type backlog struct {
 // GroupKey names a group of consumers of a run.
 type GroupKey struct{ Broker, Driver, Topic, Group string }
 
-// Backlog asks the broker for the number of messages of a topic that a group has not settled. conn is
-// for groups without members in this process.
+// Backlog asks the broker for the number of messages of a topic that a group has not settled. conn
+// is for groups without members in this process.
 func (r *Run) Backlog(ctx context.Context, t *Topic, name string, conn driver.Conn) (int64, error) {
 	conns := []driver.Conn{conn}
 	for _, g := range t.everyGroup() {

@@ -31,8 +31,8 @@ func (in *Buffer) read(n int, run uint32) {
 	}
 }
 
-// take moves messages that were not handed over from another buffer to the start of this one, as far
-// as there is room, and returns their number.
+// take moves messages that were not handed over from another buffer to the start of this one, as
+// far as there is room, and returns their number.
 func (in *Buffer) take(from *Buffer) int {
 	n := copy(in.Messages, from.Messages[from.next:from.n])
 	to := from.next + n

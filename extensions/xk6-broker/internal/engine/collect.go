@@ -93,8 +93,8 @@ func (c *Collector) take() []Delta {
 	return deltas
 }
 
-// collect adds an interval to the recording. It looks at the last phases and those in which something
-// was recorded since; the last collection looks at all.
+// collect adds an interval to the recording. It looks at the last phases and those in which
+// something was recorded since; the last collection looks at all.
 func (c *Collector) collect(last bool) (deltas []Delta) {
 	cuts := c.run.phases.now.Load()
 	present := cuts.present()

@@ -150,8 +150,8 @@ func (l *consumeLoops) receive(consumer *Consumer, in *Buffer) (int, error) {
 	return consumer.Receive(ctx, in)
 }
 
-// handle works on received messages and settles them, also while the loop is ending. A message whose
-// work was cut short is requeued if the broker can do that.
+// handle works on received messages and settles them, also while the loop is ending. A message
+// whose work was cut short is requeued if the broker can do that.
 func (l *consumeLoops) handle(consumer *Consumer, in *Buffer, n int) {
 	worked, handed := n, n
 	switch {

@@ -171,8 +171,8 @@ var strangers = [...]recording.Counter{
 	unstamped: recording.Unstamped, corrupt: recording.Corrupted, stamped: recording.Foreign,
 }
 
-// account accounts for a message. It reports whether its latency counts, like that of a first copy of
-// this test, and whether it is fresh: no copy of an earlier one.
+// account accounts for a message. It reports whether its latency counts, like that of a first copy
+// of this test, and whether it is fresh: no copy of an earlier one.
 func (c *Consumer) account(series *Series, in *Buffer, i int) (counts, fresh bool) {
 	m, stamp := &in.Messages[i], &in.Stamps[i]
 	if !in.Stamped[i] {
@@ -307,8 +307,8 @@ func (c *Consumer) settled(in *Buffer, from, to int) {
 	}
 }
 
-// answered counts n messages whose settlement the broker has answered. After an error they may be in
-// its backlog.
+// answered counts n messages whose settlement the broker has answered. After an error they may be
+// in its backlog.
 func (c *Consumer) answered(o driver.Outcome, n int, err error) {
 	series := c.series.Load()
 	if err == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 )
 
-// Expected messages that the test did not receive are read at its end. They are called drained: they
-// are in no latency, and neither received nor settled.
+// Expected messages that the test did not receive are read at its end. They are called drained:
+// they are in no latency, and neither received nor settled.
 
 const (
 	drainPoll  = 5 * time.Millisecond
@@ -79,8 +79,8 @@ func (g *group) drainSettles() bool {
 	return g.topic.Address.Driver.Features.Settle.Has(driver.Ack) && (g.settles.Load() || !g.receives.Load())
 }
 
-// drain reads the rest of a group, with a consumer of its own, until the broker has nothing more. If
-// that fails, the broker's backlog decides.
+// drain reads the rest of a group, with a consumer of its own, until the broker has nothing more.
+// If that fails, the broker's backlog decides.
 func (g *group) drain(ctx context.Context) {
 	g.mu.Lock()
 	conn, config := g.conn, g.config

@@ -106,10 +106,9 @@ type progress struct {
 	fresh    int64  // received, of whatever origin
 }
 
-// Arrived returns when the consumers have received all messages, have settled them as far as they
-// settle, and wait for more; when they have waited for a second and the brokers have no more; or when
-// nothing has changed for the drain timeout. idle returns since when the script's consumers wait for
-// messages: now if one is at work.
+// Arrived returns when the consumers have received and settled all messages and wait for more, when
+// the brokers have no more, or when nothing has changed for the drain timeout. idle returns since when
+// the script's consumers wait for messages: now if one is at work.
 func (r *Run) Arrived(ctx context.Context, idle func(now int64) int64) error {
 	var before progress
 	var asked int64

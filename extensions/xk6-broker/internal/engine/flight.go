@@ -76,8 +76,8 @@ func (f *flight) depart(waiting, sending context.Context) {
 	f.launch(sending)
 }
 
-// launch hands the messages over, in a worker if the driver waits for the broker. Their places in the
-// window and the worker are taken.
+// launch hands the messages over, in a worker if the driver waits for the broker. Their places in
+// the window and the worker are taken.
 func (f *flight) launch(ctx context.Context) {
 	workers := f.sender.pub.workers
 	if workers == nil {
@@ -125,7 +125,7 @@ func (f *flight) hand(ctx context.Context) {
 // prepare writes the stamps and returns the bytes of the bodies.
 func (f *flight) prepare() (bytes int64) {
 	s := f.sender
-	stamp := Stamp{Run: s.pub.run.ID, Producer: s.track.ID(), Closed: f.loop == recording.Closed, Due: f.sent, Sent: f.sent}
+	stamp := Stamp{Run: s.pub.run.ID, Producer: s.track.ID(), Closed: f.loop == recording.Closed, Sent: f.sent}
 	for i := range f.batch {
 		m := &f.batch[i]
 		bytes += int64(len(m.Body))

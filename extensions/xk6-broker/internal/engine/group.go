@@ -65,8 +65,8 @@ type messageID struct{ producer, sequence uint64 }
 // maxRequeued bounds the number of requeued messages that are remembered until they come again.
 const maxRequeued = 1 << 20
 
-// group finds or makes the group that a consumer joins. A subscriber takes the place of one that has
-// left, so that there are as many accounts as there were subscribers at a time.
+// group finds or makes the group that a consumer joins. A subscriber takes the place of one that
+// has left, so that there are as many accounts as there were subscribers at a time.
 func (t *Topic) group(c driver.ConsumerConfig) *group {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -142,7 +142,8 @@ func (g *group) joined(ctx context.Context, conn driver.Conn, c driver.ConsumerC
 	}
 }
 
-// findLeftovers returns the number of messages at the broker for the group that are not of this test.
+// findLeftovers returns the number of messages at the broker for the group that are not of this
+// test.
 func (g *group) findLeftovers(ctx context.Context, conn driver.Conn) int64 {
 	ctx, cancel := context.WithTimeout(ctx, backlogTimeout)
 	defer cancel()

@@ -18,8 +18,8 @@ type Labels struct {
 	Tags   any    // the caller's own label, such as k6's tag set; any comparable value
 }
 
-// Series holds the measurements under one set of labels. Its methods may be called concurrently, and
-// allocate only in the first use of a phase and for the first error of a kind.
+// Series holds the measurements under one set of labels. Its methods may be called concurrently,
+// and allocate only in the first use of a phase and for the first error of a kind.
 type Series struct {
 	Labels
 	phases *phases
@@ -34,7 +34,7 @@ type part struct {
 	mu     sync.Mutex
 	errors recording.Errors
 
-	_        [64]byte // each message changes what follows
+	_        [64]byte // each message changes the counters
 	counters [recording.NumCounters]atomic.Int64
 	spans    [len(recording.Timed)]struct{ first, last atomic.Int64 }
 }
@@ -77,7 +77,7 @@ func (s *Series) record(shard uint32, l recording.Loop, t recording.Trend, due, 
 	s.at(due).trends[l][t].Record(shard, ns)
 }
 
-// same records values that are often equal in a row, like those of messages that arrive together:
+// same records values that are often equal in a row, like the ones of messages that arrive together:
 // each run of equal values at once. flush records the values that it holds.
 type same struct {
 	shard uint32
@@ -295,8 +295,8 @@ var operations = map[recording.Trend]string{
 	recording.RequestLatency: "request", recording.RequestTime: "request",
 }
 
-// Failed returns the number of messages that a trend of the producers' side lacks because their sends
-// failed, in either loop.
+// Failed returns the number of messages that a trend of the producers' side lacks because their
+// sends failed, in either loop.
 func (m *Measured) Failed(t recording.Trend) (n uint64) {
 	for key, errors := range m.Errors {
 		if key.Op == operations[t] {

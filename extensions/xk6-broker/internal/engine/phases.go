@@ -86,8 +86,8 @@ func (c *Collector) Begin(name string) ([]Delta, error) {
 	return deltas, c.run.phases.begin(name, c.last)
 }
 
-// During returns the measurements of each series so far in a phase, or in the run if the name is "".
-// It is false if there is no such phase.
+// During returns the measurements of each series so far in a phase, or in the run if the name is
+// "". It is false if there is no such phase.
 func (c *Collector) During(name string) (map[*Series]*Measured, bool) {
 	phase := everyPhase
 	if name != "" {

@@ -206,7 +206,8 @@ func (p *Publisher) prove(ctx context.Context, when string) summary.Proof {
 	return proof
 }
 
-// proveAgain asks once more at the end, because settings may have changed, unless the topic is gone.
+// proveAgain asks once more at the end, because settings may have changed, unless the topic is
+// gone.
 func (p *Publisher) proveAgain(ctx context.Context) error {
 	p.topic.mu.Lock()
 	removed := len(p.topic.removed) > 0

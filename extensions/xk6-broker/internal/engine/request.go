@@ -19,8 +19,8 @@ type answer struct {
 	refused bool // it was never sent
 }
 
-// Request sends one message and waits for the reply, which arrives at replies; nil if the broker has
-// requests. The latency runs from the due time, or from the sending in a closed loop.
+// Request sends one message and waits for the reply, which arrives at replies; nil if the broker
+// has requests. The latency runs from the due time, or from the sending in a closed loop.
 func (s *Sender) Request(
 	ctx context.Context, timeout time.Duration, m driver.Message, at Timing, replies *Replies,
 ) (driver.Message, error) {
@@ -105,8 +105,9 @@ func (s *Sender) askBroker(ctx context.Context, m driver.Message, answers chan<-
 
 var errNoReplyTo = errors.New("the message asks for no reply: it has no topic for it")
 
-// Reply answers a message that this consumer received. If the broker has no requests, the reply goes
-// by the connection e to the topic that the message names, and Reply waits until the broker has it.
+// Reply answers a message that this consumer received. If the broker has no requests, the reply
+// goes by the connection e to the topic that the message names, and Reply waits until the broker
+// has it.
 func (c *Consumer) Reply(ctx context.Context, e Endpoint, to, reply driver.Message) error {
 	series := c.series.Load()
 	var err error
@@ -149,8 +150,8 @@ const (
 	repliesWorkers = 32
 )
 
-// replier opens a sender of replies, or returns the one that is open. Its topic and its series are in
-// no result.
+// replier opens a sender of replies, or returns the one that is open. Its topic and its series are
+// in no result.
 func (r *Run) replier(ctx context.Context, e Endpoint, topic string) (*Sender, error) {
 	return opening(ctx, r, e, "replier "+topic, func(ctx context.Context, conn driver.Conn) (*Sender, error) {
 		options, err := e.Address.Resolve(driver.OnProducer, nil)
@@ -182,10 +183,11 @@ func correlate(d *driver.Driver, m *driver.Message, id, replyTo string) error {
 		}
 	}
 	m.Headers = slices.Clip(m.Headers)
-	for _, h := range [2]driver.Header{{Name: names.ID, Value: []byte(id)}, {Name: names.ReplyTo, Value: []byte(replyTo)}} {
-		if len(h.Value) > 0 {
-			m.Headers = append(m.Headers, h)
-		}
+	if id != "" {
+		m.Headers = append(m.Headers, driver.Header{Name: names.ID, Value: []byte(id)})
+	}
+	if replyTo != "" {
+		m.Headers = append(m.Headers, driver.Header{Name: names.ReplyTo, Value: []byte(replyTo)})
 	}
 	return nil
 }

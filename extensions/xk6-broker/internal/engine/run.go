@@ -95,8 +95,8 @@ func (r *Run) Join(processes, index int) {
 	r.index = index
 }
 
-// Processes returns how many processes the test has, 0 if unknown, and the index of this one from 0,
-// -1 if unknown.
+// Processes returns how many processes the test has, 0 if unknown, and the index of this one from
+// 0, -1 if unknown.
 func (r *Run) Processes() (n, index int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -106,8 +106,8 @@ func checksum(stamp, payload []byte) uint32 {
 	return crc32.Update(crc32.Checksum(stamp, castagnoli), castagnoli, payload)
 }
 
-// take reads the stamp of a received message, from its header or the front of its body, and takes it
-// off. Without a valid one the message stays as it is.
+// take reads the stamp of a received message, from its header or the front of its body, and takes
+// it off. Without a valid one the message stays as it is.
 func (s *Stamp) take(m *driver.Message, run uint32) (is mark) {
 	for i := range m.Headers {
 		if m.Headers[i].Name != StampHeader {

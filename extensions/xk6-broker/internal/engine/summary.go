@@ -12,7 +12,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 )
 
-// Measured returns the summary and the recording of the run so far. The recording must be read only.
+// Measured returns the summary and the recording of the run so far. The recording must be read
+// only.
 func (c *Collector) Measured() (*summary.Run, *recording.Recording) {
 	s := c.Summary() // first, so that no account has more than the distributions
 	c.mu.Lock()
@@ -61,7 +62,7 @@ func (t *Topic) summary(accounts []account.Account) summary.Topic {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s.Info, s.Options, s.Proofs = t.info, t.uses.Sorted(), slices.Collect(maps.Values(t.proofs))
+	s.Info, s.Options, s.Proofs = t.info, maps.Clone(t.uses), slices.Collect(maps.Values(t.proofs))
 	if t.readBack.Expected > 0 {
 		s.Groups = append(s.Groups, summary.Group{Account: t.readBack})
 	}
@@ -107,8 +108,9 @@ func (t *Topic) ledger() account.TopicLedger {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := account.TopicLedger{
-		Broker: t.broker, Driver: t.Address.Driver.Name, Topic: t.Name, Producers: all.Producers, Slowest: slowest,
-		Removed: slices.Clone(t.removed), Failed: t.failed.Load(), Selected: t.selected.Load(), Unordered: t.unordered.Load(), Spends: t.spends.Load(),
+		Broker: t.broker, Driver: t.Address.Driver.Name, Topic: t.Name, Producers: all.Producers,
+		Slowest: slowest, Removed: slices.Clone(t.removed), Failed: t.failed.Load(),
+		Selected: t.selected.Load(), Unordered: t.unordered.Load(), Spends: t.spends.Load(),
 	}
 	for _, g := range t.order {
 		i := slices.IndexFunc(all.Groups, func(a account.GroupSnapshot) bool { return a.Name == g.account })

@@ -3,9 +3,8 @@
 package summary
 
 import (
-	"cmp"
+	"bytes"
 	"encoding/json"
-	"reflect"
 	"slices"
 	"time"
 
@@ -57,26 +56,17 @@ type Group struct {
 const MostOptions = 16
 
 // Options are the options in force on a topic by sort: "connect", "topic", "producer", "consumer",
-// "produce" or "consume". Equal sets are there once.
+// "produce" or "consume". They are in the order of their JSON, and equal ones are there once.
 type Options map[string][]map[string]any
 
 // Add adds the options of one user.
 func (o Options) Add(sort string, options map[string]any) {
-	same := func(other map[string]any) bool { return reflect.DeepEqual(other, options) }
-	if all := o[sort]; len(all) < MostOptions && !slices.ContainsFunc(all, same) {
-		o[sort] = append(all, options)
+	i, found := slices.BinarySearchFunc(o[sort], options, func(a, b map[string]any) int {
+		x, _ := json.Marshal(a) // scalars and lists of them
+		y, _ := json.Marshal(b)
+		return bytes.Compare(x, y)
+	})
+	if !found && len(o[sort]) < MostOptions {
+		o[sort] = slices.Insert(slices.Clone(o[sort]), i, options)
 	}
-}
-
-// Sorted returns the options in an order that does not depend on the order of their use.
-func (o Options) Sorted() Options {
-	all := make(Options, len(o))
-	for sort, options := range o {
-		all[sort] = slices.SortedFunc(slices.Values(options), func(a, b map[string]any) int {
-			x, _ := json.Marshal(a) // scalars and lists of them
-			y, _ := json.Marshal(b)
-			return cmp.Compare(string(x), string(y))
-		})
-	}
-	return all
 }
