@@ -252,13 +252,12 @@ func most(a, b *int64) *int64 {
 
 // size is about how many bytes of memory the interval takes.
 func (i *Interval) size() int {
-	const entry = 128 // of a map
-	n := int(unsafe.Sizeof(*i))
+	n := 0
 	for _, h := range i.Hiccups {
-		n += entry + h.Size()
+		n += h.Size()
 	}
 	for _, r := range i.Records {
-		n += int(unsafe.Sizeof(r)) + entry*len(r.Errors)
+		n += int(unsafe.Sizeof(r))
 		for l := range r.Latencies {
 			for _, h := range r.Latencies[l] {
 				n += h.Size()
