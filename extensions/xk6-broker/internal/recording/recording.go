@@ -53,8 +53,7 @@ func (k ErrorKey) compare(o ErrorKey) int {
 // Errors are counts of errors.
 type Errors map[ErrorKey]int64
 
-// Latencies are distributions by [Loop] and [Trend]; empty where nothing was
-// measured.
+// Latencies are distributions by [Loop] and [Trend], some of them empty.
 type Latencies [NumLoops][NumTrends]hist.Packed
 
 // Timed are the counters with a [Span].

@@ -78,8 +78,7 @@ func (s *Sums) add(r *Record) {
 	}
 }
 
-// Hiccups adds up the hiccups of intervals in phases that match; nil if there are none. A nil match
-// takes all.
+// Hiccups adds up the hiccups in phases that match, or in all; nil if there are none.
 func Hiccups(intervals []*Interval, match func(phase string) bool) *hist.Histogram {
 	var all Parts
 	for _, i := range intervals {

@@ -136,8 +136,7 @@ func (t *Topic) Meaning() string {
 	return strings.Join(all, "; ")
 }
 
-// MostUses bounds how many different users of one sort are kept: a script may give each iteration
-// options of its own.
+// MostUses bounds how many different users of one kind are kept.
 const MostUses = 16
 
 // Uses are the options of the users of a topic, by the kind of user: "connect", "topic",

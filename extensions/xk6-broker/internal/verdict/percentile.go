@@ -71,8 +71,7 @@ func (t topic) errorsOf(ops ...string) (n int64) {
 	return n
 }
 
-// suffixes are the ends of trends' names: none and, of a topic with both loops, that of the closed
-// one.
+// suffixes are the ends of trends' names; the second is of a closed loop beside an open one.
 var suffixes = []string{"", recording.ClosedSuffix}
 
 // share returns n as a share of the total, 0 to 1. Drained messages may not have been expected.
@@ -84,13 +83,11 @@ func share(n, total int64) float64 {
 }
 
 const (
-	// OwedShare is the share of a percentile above which delay of the generator or its machine is
-	// marked.
+	// OwedShare is the share of a percentile above which the generator's delay is marked.
 	OwedShare = 0.1
 	// owedFloor is the delay above which it makes the percentile unreliable too.
 	owedFloor = 2 * time.Millisecond
-	// absentShare is the share of the messages beyond a percentile that may be missing: the slowest
-	// never came.
+	// absentShare is the share of the messages beyond a percentile that may be missing.
 	absentShare = 0.1
 )
 
@@ -234,8 +231,7 @@ func (t topic) hiccup(q float64) time.Duration {
 	return time.Duration(t.Hiccups.Quantile(q))
 }
 
-// absent returns the share of the messages that are missing from a trend: for consumers, in the
-// worst group.
+// absent returns the share of the messages that a trend lacks: for consumers, in the worst group.
 func (t topic) absent(name string) (most float64) {
 	most = lacking(Failed(t.Topic, name), t.measured(name))
 	for i := range t.Groups {
@@ -271,8 +267,7 @@ func (t topic) missing(g *result.Group, name string) uint64 {
 	return failed - min(failed, g.Unexpected) + g.Missing + g.Drained - g.Routed
 }
 
-// Failed returns how many sends or requests are missing from a trend of the producers; 0 of another
-// trend.
+// Failed returns how many sends or requests a trend of the producers lacks; 0 of another trend.
 func Failed(t *result.Topic, name string) uint64 {
 	trend, _ := trendOf(name)
 	if trend == recording.NumTrends || trend.Operation() == "" {
