@@ -185,11 +185,9 @@ const (
 	Measure  = recording.Measured
 )
 
-// Phase is one of the parts of the model that a recording measures.
-type Phase = recording.Phase
-
-// The other parts.
+// Phase and the following are the parts of the model that a recording measures.
 type (
+	Phase       = recording.Phase
 	Stretch     = recording.Stretch
 	Window      = recording.Window
 	WindowGroup = recording.WindowGroup
