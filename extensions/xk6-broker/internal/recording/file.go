@@ -49,8 +49,7 @@ func write(z *gzip.Writer, intervals []*Interval) error {
 	return z.Close()
 }
 
-// Read reads a recording. One whose end is cut off, because its process was killed, is read up to
-// there.
+// Read reads a recording. If its process was killed, it is read up to the end.
 func Read(from io.Reader) (*Recording, error) {
 	r, err := read(from)
 	if err != nil {

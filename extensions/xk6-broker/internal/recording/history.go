@@ -11,8 +11,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 )
 
-// Point is one interval of a topic's history: about a second or, of a long run, a power of two of
-// them.
+// Point is one interval of a topic's history: about a second or, of a long run, several.
 type Point struct {
 	At          float64          `json:"at"`      // seconds from the start to the end of the interval
 	Seconds     float64          `json:"seconds"` // its length
@@ -103,8 +102,7 @@ func (v *View) end(at int64, width time.Duration) int64 {
 	return (at + int64(width) - 1) / int64(width) * int64(width)
 }
 
-// history returns the history of a topic, and its latencies in intervals that are long enough for a
-// p99 if possible.
+// history returns the history of a topic, and its latencies over time.
 func (v *View) history(s Subject) ([]Point, map[string][]Summary) {
 	cells := v.cells()
 	points, latencies := make([]Point, len(cells)), map[string][]Parts{} // the latencies of each cell

@@ -20,8 +20,7 @@ const (
 	NumTrends = iota
 )
 
-// trends has a trend's name without the prefix "broker_", its title, and its first and last
-// instant.
+// trends has a trend's name, its title, and its first and last instant.
 var trends = [NumTrends]struct {
 	name, title, span string
 	looped            bool   // the open and the closed loop have distributions of their own
@@ -62,8 +61,7 @@ func (t Trend) Consumers() bool { return trends[t].consumers }
 // Looped reports whether the open and the closed loop have distributions of their own.
 func (t Trend) Looped() bool { return trends[t].looped }
 
-// Operation returns the operation of producers that the trend measures: "send" or "request"; "" of
-// another trend.
+// Operation returns the operation that the trend measures: "send", "request" or "".
 func (t Trend) Operation() string { return trends[t].op }
 
 // TrendNamed returns the trend of a name; false if there is none.
@@ -89,8 +87,7 @@ const (
 // String is the value of the tag "loop".
 func (l Loop) String() string { return [...]string{"open", "closed"}[l] }
 
-// ClosedSuffix is added to the name of a trend of a closed loop, where the topic has an open one
-// too.
+// ClosedSuffix ends the name of a trend of a closed loop, if the topic has an open one too.
 const ClosedSuffix = "_closed"
 
 // In is the name of the trend, measured in a loop, where a topic has both.
@@ -101,8 +98,7 @@ func (t Trend) In(l Loop) string {
 	return t.String()
 }
 
-// InClosed is the name that a trend has of a closed loop; one that is not of both loops keeps its
-// own.
+// InClosed returns the name of a trend in a closed loop beside an open one.
 func InClosed(name string) string {
 	if t, ok := TrendNamed(name); ok && t.Looped() {
 		return t.In(Closed)

@@ -53,8 +53,7 @@ func (k ErrorKey) compare(o ErrorKey) int {
 // Errors are counts of errors.
 type Errors map[ErrorKey]int64
 
-// Latencies are distributions by [Loop] and [Trend]; empty where nothing was
-// measured.
+// Latencies are distributions by [Loop] and [Trend], some of them empty.
 type Latencies [NumLoops][NumTrends]hist.Packed
 
 // Timed are the counters with a [Span].
@@ -252,13 +251,12 @@ func most(a, b *int64) *int64 {
 
 // size is about how many bytes of memory the interval takes.
 func (i *Interval) size() int {
-	const entry = 128 // of a map
-	n := int(unsafe.Sizeof(*i))
+	n := 0
 	for _, h := range i.Hiccups {
-		n += entry + h.Size()
+		n += h.Size()
 	}
 	for _, r := range i.Records {
-		n += int(unsafe.Sizeof(r)) + entry*len(r.Errors)
+		n += int(unsafe.Sizeof(r))
 		for l := range r.Latencies {
 			for _, h := range r.Latencies[l] {
 				n += h.Size()

@@ -78,8 +78,7 @@ func (s *Sums) add(r *Record) {
 	}
 }
 
-// Hiccups adds up the hiccups of intervals in phases that match; nil if there are none. A nil match
-// takes all.
+// Hiccups adds up the hiccups in phases that match, or in all; nil if there are none.
 func Hiccups(intervals []*Interval, match func(phase string) bool) *hist.Histogram {
 	var all Parts
 	for _, i := range intervals {
@@ -239,16 +238,15 @@ func JoinExtents(all, more map[string]Extent) {
 }
 
 // RateTime returns the seconds that a counter's rate is divided by: from the first send to the last
-// send or count, and of that the part in a phase, if one is given. It returns 0 if that is too
-// short for a rate.
+// send or count, and only the part in a phase, if one is given. It returns 0 if that is too short
+// for a rate.
 func RateTime(counter string, extents map[string]Extent, phase *Phase) (seconds float64) {
-	own := map[string]Extent{}
-	for _, c := range []Counter{Sent, timedBy(counter)} {
-		if e, ok := extents[c.String()]; ok {
-			JoinExtents(own, map[string]Extent{"": e})
-		}
+	all, counted := extents[timedBy(counter).String()]
+	if first, ok := extents[Sent.String()]; ok && counted {
+		all = Extent{min(first.First, all.First), max(first.Last, all.Last)}
+	} else if ok {
+		all = first
 	}
-	all := own[""]
 	seconds = all.Last - all.First
 	if phase != nil {
 		seconds = 0

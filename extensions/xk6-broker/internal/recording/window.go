@@ -17,8 +17,7 @@ const (
 // BusyWindow is the length in seconds of the windows of [Interval] Busiest.
 const BusyWindow = 5.0
 
-// ClockSkew is how far the clocks of a test's machines may be apart, and how much later than the
-// first its processes may begin.
+// ClockSkew is how far clocks may be apart, and how much later a process may begin.
 const ClockSkew = 5 * time.Second
 
 // Phase is a part of the run's time: one stretch or, if it came again, several. A latency belongs

@@ -1,5 +1,4 @@
-// Package result is the model of summary.json: types, and their measurements from a recording. It
-// decides nothing.
+// Package result is the model of summary.json, and sets it from a recording.
 package result
 
 import (
@@ -186,11 +185,9 @@ const (
 	Measure  = recording.Measured
 )
 
-// Phase is one of the parts of the model that a recording measures.
-type Phase = recording.Phase
-
-// The other parts.
+// Phase and the following are the parts of the model that a recording measures.
 type (
+	Phase       = recording.Phase
 	Stretch     = recording.Stretch
 	Window      = recording.Window
 	WindowGroup = recording.WindowGroup
@@ -227,8 +224,7 @@ func (r *Result) Led() *Result {
 	return r.During(r.Leading)
 }
 
-// During returns the run as it was in a phase; nil if there is none of that name. The account stays
-// that of the run.
+// During returns the run in a phase, with its whole account; nil if there is no such phase.
 func (r *Result) During(name string) *Result {
 	p := r.Phase(name)
 	if p == nil {
@@ -274,8 +270,7 @@ func (t *Topic) RateBasis(counter string) (n, seconds float64) {
 	return float64(t.Counts[counter]), recording.RateTime(counter, t.Spans, t.During)
 }
 
-// Loop splits the name of a trend: the name of its metric, and its loop, "open" or "closed"; "" if
-// it has none.
+// Loop splits the name of a trend: its metric, and "open", "closed" or "".
 func (t *Topic) Loop(name string) (trend, loop string) {
 	trend, closed := strings.CutSuffix(name, recording.ClosedSuffix)
 	named, ok := recording.TrendNamed(trend)

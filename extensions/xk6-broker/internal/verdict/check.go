@@ -85,8 +85,7 @@ var strangers = []struct {
 	{recording.Routed, reason.Note, reason.Routed, "here"},
 }
 
-// judgeStrangers adds received messages that are in no account of the topic, and those without a
-// possible latency.
+// judgeStrangers adds received messages that are in no account of the topic, or have no latency.
 func (j *judge) judgeStrangers(t topic) {
 	at := t.place()
 	if n := t.count(recording.Negative); n > 0 {
@@ -177,8 +176,7 @@ func (j *judge) judgeConsumers(t topic) {
 	}
 }
 
-// judgeSettling notes messages that a group received and did not settle, if the broker delivers
-// them again.
+// judgeSettling notes messages that were received and not settled, if they are delivered again.
 func (j *judge) judgeSettling(t topic, g *result.Group) {
 	withoutAck := slices.ContainsFunc(t.Options["consume"], func(loop map[string]any) bool {
 		name, _ := loop["group"].(string)
@@ -217,8 +215,7 @@ func (t topic) fellBehind() (n uint64, length float64) {
 	return n, float64(n) * seconds / max(1, sent)
 }
 
-// inner returns the intervals between the first and the last that match. In part of these two
-// nothing was sent.
+// inner returns the intervals between the first and the last that match.
 func inner[T any](all []T, match func(T) bool) []T {
 	first := slices.IndexFunc(all, match)
 	last := len(all) - 1
@@ -295,8 +292,7 @@ func (t topic) notStationary(c course, driven bool) reason.Reason {
 	return t.place().reason(reason.NotStationary, reason.Note, values)
 }
 
-// median returns the course of a latency's median; an empty one if more than a tenth of the
-// intervals have too few samples.
+// median returns the course of a latency's median; an empty one if too few intervals support it.
 func median(l latency, all []result.Summary) course {
 	c := course{name: "the p50 of " + l.label, latency: true}
 	all = inner(all, func(s result.Summary) bool { return s.Count > 0 })

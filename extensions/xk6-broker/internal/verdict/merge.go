@@ -111,7 +111,7 @@ func mergeable(parts []Part, processes int) (int, error) {
 	case len(parts) == 0 || len(parts) == 1 && processes == 0:
 		return 0, errors.New("there must be two results or more")
 	case processes != 0 && len(parts) > processes:
-		return 0, fmt.Errorf("there are %d results of %d processes (BROKER_PROCESSES)", len(parts), processes)
+		return 0, fmt.Errorf("there are %d results of a test of %d processes", len(parts), processes)
 	}
 	return processes, nil
 }

@@ -71,8 +71,7 @@ func (t topic) errorsOf(ops ...string) (n int64) {
 	return n
 }
 
-// suffixes are the ends of trends' names: none and, of a topic with both loops, that of the closed
-// one.
+// suffixes are the ends of trends' names; the second is of a closed loop beside an open one.
 var suffixes = []string{"", recording.ClosedSuffix}
 
 // share returns n as a share of the total, 0 to 1. Drained messages may not have been expected.
@@ -84,13 +83,11 @@ func share(n, total int64) float64 {
 }
 
 const (
-	// OwedShare is the share of a percentile above which delay of the generator or its machine is
-	// marked.
+	// OwedShare is the share of a percentile above which the generator's delay is marked.
 	OwedShare = 0.1
 	// owedFloor is the delay above which it makes the percentile unreliable too.
 	owedFloor = 2 * time.Millisecond
-	// absentShare is the share of the messages beyond a percentile that may be missing: the slowest
-	// never came.
+	// absentShare is the share of the messages beyond a percentile that may be missing.
 	absentShare = 0.1
 )
 
@@ -100,31 +97,24 @@ var quantiles = []float64{0.5, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999, 0.999999
 // distributions are the distributions of trends, by name.
 type distributions = map[string]*hist.Histogram
 
-// kind is what can be wrong with a trend.
-type kind struct {
-	lag       bool // delay of the generator is in it; delay of the machine is in all kinds
-	consumers bool // it lacks the messages that were not received
+// trendOf returns the trend of a name, and whether it is of a closed loop beside an open one.
+func trendOf(name string) (t recording.Trend, closed bool) {
+	name, closed = strings.CutSuffix(name, recording.ClosedSuffix)
+	t, ok := recording.TrendNamed(name)
+	if !ok {
+		return recording.NumTrends, closed
+	}
+	return t, closed
 }
 
-// kinds are the trends of messages on their way. No other trend can be unreliable.
-var kinds = map[string]kind{
-	recording.PublishLatency.String(): {lag: true},
-	recording.PublishTime.String():    {},
-	recording.RequestLatency.String(): {lag: true},
-	recording.RequestTime.String():    {},
-	recording.E2ELatency.String():     {lag: true, consumers: true},
-	recording.E2ETime.String():        {consumers: true},
-	recording.DeliveryWait.String():   {consumers: true},
-	recording.FailedLatency.String():  {lag: true},
-}
-
-// kindOf returns the kind of a topic's trend, and whether it is of a closed loop beside an open
-// one.
-func kindOf(name string) (k kind, closed, ok bool) {
-	trend, closed := strings.CutSuffix(name, recording.ClosedSuffix)
-	k, ok = kinds[trend]
-	return k, closed, ok
-}
+// Trends of messages on their way. No other trend can be unreliable.
+var (
+	fromDue = []recording.Trend{ // delay of the generator is in them
+		recording.PublishLatency, recording.RequestLatency, recording.E2ELatency, recording.FailedLatency,
+	}
+	fromSent    = []recording.Trend{recording.PublishTime, recording.RequestTime, recording.E2ETime, recording.DeliveryWait}
+	toConsumers = []recording.Trend{recording.E2ELatency, recording.E2ETime, recording.DeliveryWait}
+)
 
 // QuantileName returns the common name of a quantile: p99.9.
 func QuantileName(q float64) string {
@@ -221,12 +211,13 @@ func (t topic) owed(name string, p hist.Percentile) float64 {
 
 // late returns the delay of the generator or its machine at a quantile.
 func (t topic) late(name string, q float64) time.Duration {
-	k, closed, ok := kindOf(name)
-	if !ok {
+	trend, closed := trendOf(name)
+	due := slices.Contains(fromDue, trend)
+	if !due && !slices.Contains(fromSent, trend) {
 		return 0
 	}
 	late := t.hiccup(q)
-	if lag := t.Trends[recording.GeneratorLag.String()]; lag != nil && k.lag && !closed {
+	if lag := t.Trends[recording.GeneratorLag.String()]; lag != nil && due && !closed {
 		late = max(late, time.Duration(lag.Quantile(q)))
 	}
 	return late
@@ -240,8 +231,7 @@ func (t topic) hiccup(q float64) time.Duration {
 	return time.Duration(t.Hiccups.Quantile(q))
 }
 
-// absent returns the share of the messages that are missing from a trend: for consumers, in the
-// worst group.
+// absent returns the share of the messages that a trend lacks: for consumers, in the worst group.
 func (t topic) absent(name string) (most float64) {
 	most = lacking(Failed(t.Topic, name), t.measured(name))
 	for i := range t.Groups {
@@ -264,7 +254,7 @@ func lacking(n, has uint64) float64 { return share(int64(n), int64(n+has)) }
 // missing returns how many messages a group's distribution lacks at most: the ones that it did not
 // receive, and failed sends that did not arrive all the same.
 func (t topic) missing(g *result.Group, name string) uint64 {
-	if k, _, _ := kindOf(name); !k.consumers {
+	if trend, _ := trendOf(name); !slices.Contains(toConsumers, trend) {
 		return 0
 	}
 	sent, confirmed := recording.Sent.String(), recording.Confirmed.String()
@@ -277,11 +267,10 @@ func (t topic) missing(g *result.Group, name string) uint64 {
 	return failed - min(failed, g.Unexpected) + g.Missing + g.Drained - g.Routed
 }
 
-// Failed returns how many sends or requests are missing from a trend of the producers; 0 of another
-// trend.
+// Failed returns how many sends or requests a trend of the producers lacks; 0 of another trend.
 func Failed(t *result.Topic, name string) uint64 {
-	trend, ok := recording.TrendNamed(strings.TrimSuffix(name, recording.ClosedSuffix))
-	if !ok || trend.Operation() == "" {
+	trend, _ := trendOf(name)
+	if trend == recording.NumTrends || trend.Operation() == "" {
 		return 0
 	}
 	return topic{Topic: t}.failed(name)

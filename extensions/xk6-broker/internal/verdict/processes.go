@@ -16,8 +16,7 @@ import (
 // startedTogether is how far apart processes may begin the test or a phase.
 const startedTogether = time.Second
 
-// k6Arrivals are k6's own executors with a rate of the test. They begin when k6 does, without
-// waiting for other processes.
+// k6Arrivals are k6's own executors with a rate. They do not wait for other processes.
 var k6Arrivals = []string{"constant-arrival-rate", "ramping-arrival-rate"}
 
 // process returns the name of a process in reasons.
@@ -119,8 +118,7 @@ func (m *merger) judgeLoads(j *judge) {
 	}
 }
 
-// judgePhases adds the first phase that the processes did not begin together. A killed process
-// lacks later ones.
+// judgePhases adds the first phase that the processes did not begin together.
 func (m *merger) judgePhases(j *judge) {
 	all := m.result.Recording.Begins()
 	for _, phase := range m.result.PhaseNames() {

@@ -54,8 +54,7 @@ func ParseCondition(source string) (Condition, error) {
 	if err != nil || !(percent >= 0 && percent <= 100) {
 		return Condition{}, fmt.Errorf("threshold %q: a percentile is a number from 0 to 100", source)
 	}
-	// The decimal text is shifted, because 99.9/100 is not 0.999 in floating point, and ranks are
-	// exact.
+	// The decimal text is shifted: 99.9/100 is not 0.999 in floating point, and ranks are exact.
 	c.Quantile, _ = strconv.ParseFloat(strconv.FormatFloat(percent, 'f', -1, 64)+"e-2", 64)
 	switch c.Method = "p"; c.Quantile {
 	case 0:
@@ -257,8 +256,7 @@ func (t topic) delayed(c Condition, name string, h *hist.Histogram) string {
 		reason.Percent(t.owed(name, p)), QuantileName(q), reason.Duration(time.Duration(p.Value)))
 }
 
-// Doubts returns why the compared value of a trend may be too low, and why it may be too high; ""
-// if it cannot be.
+// Doubts returns why a value may be too low, and why it may be too high; "" if it cannot be.
 func Doubts(measured *result.Topic, c Condition, name string) (low, high string) {
 	t, h := topic{Topic: measured}, measured.Trends[name]
 	if t.blurred(name, int64(c.Read(h)*float64(time.Millisecond))) {

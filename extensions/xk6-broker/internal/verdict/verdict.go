@@ -24,8 +24,7 @@ type Circumstances struct {
 }
 
 const (
-	// saturated is the share of its CPUs, in its worst window, above which a generator measures
-	// itself.
+	// saturated is the share of its CPUs above which a generator measures itself.
 	saturated = 0.9
 	// minorLoss is the share of messages that may fail, or reach no consumer, in a valid run.
 	minorLoss = 0.001
@@ -60,8 +59,7 @@ func (j *judge) byShare(at place, code reason.Code, n, total int64, values facts
 	j.Add(at.reason(code, level, counted))
 }
 
-// Judge sets the percentiles and the verdict. It judges the latencies of the leading phase, and the
-// account of the whole run.
+// Judge sets the percentiles and the verdict: of the leading phase's latencies, and the account.
 func Judge(r *result.Result, c Circumstances) {
 	Describe(r)
 	r.Dropped, r.Unserved, r.CPU = c.Dropped, c.Unserved, c.CPU
@@ -79,8 +77,7 @@ func Judge(r *result.Result, c Circumstances) {
 	}
 }
 
-// judgeArrivals adds the arrivals that had no iteration. k6 also counts as dropped what maxDuration
-// left of a number of iterations.
+// judgeArrivals adds the arrivals that had no iteration.
 func (j *judge) judgeArrivals() {
 	r := j.result
 	if r.Unserved > 0 {
@@ -152,8 +149,7 @@ func measured(r *result.Result) bool {
 	})
 }
 
-// busiest returns the greatest share of its CPUs that the process used in a window that overlaps
-// the leading phase.
+// busiest returns the greatest share of its CPUs that the process used in the leading phase.
 func busiest(r *result.Result) (most float64) {
 	p := r.Phase(r.Leading)
 	for _, t := range r.Topics {
@@ -214,8 +210,7 @@ func (j *judge) judgeLateness(t topic) {
 	}
 }
 
-// addUnreliable adds the reason why a percentile is not reliable. The result is not valid if no
-// smaller one is.
+// addUnreliable adds the reason why a percentile, and perhaps every smaller one, is not reliable.
 func (j *judge) addUnreliable(t topic, b result.Belief, name string, p result.Percentile, flaw string) {
 	values := facts{"why": flaw, "latency": b.Label, "upTo": b.UpTo, "quantile": QuantileName(p.Q)}
 	values["share"] = t.absent(name)
@@ -262,8 +257,7 @@ func cause(p *result.Platform, late, hiccup time.Duration) (why string, cpu floa
 	return "machine", 0
 }
 
-// blurred reports whether clocks may be further apart than a tenth of a value of a trend that two
-// of them measured.
+// blurred reports whether clocks may be further apart than a tenth of a value.
 func (t topic) blurred(trend string, value int64) bool {
 	trend = strings.TrimSuffix(trend, recording.ClosedSuffix)
 	if t.Apart == nil || trend != recording.E2ELatency.String() && trend != recording.E2ETime.String() {

@@ -24,8 +24,7 @@ const (
 	Note    Level = "note"    // the result is valid
 )
 
-// Values are the numbers and words of a reason. A number is a float64, a duration a float64 in
-// seconds, a word a string.
+// Values are the values of a reason: a float64, a duration as float64 in seconds, or a string.
 type Values map[string]any
 
 // Reason is one statement about a result.
@@ -41,8 +40,7 @@ type Reason struct {
 	Topics    int    `json:"topics,omitempty"`    // when grouped: how many topics have it
 }
 
-// New returns a reason. Integers become float64, and durations seconds, as they are after a round
-// trip through JSON.
+// New returns a reason. Its values become as they are after a round trip through JSON.
 func New(code Code, level Level, values Values) Reason {
 	r := Reason{Code: code, Level: level, Values: Values{}}
 	for name, value := range values {
@@ -91,14 +89,12 @@ func (c Code) Against() (latencies, account bool) {
 	return strings.Contains(against, "latencies"), strings.Contains(against, "account")
 }
 
-// ByMerge reports whether a merge decides on the reason anew, by what all processes have: that of
-// one process does not count.
+// ByMerge reports whether a merge decides on the reason anew.
 func (r Reason) ByMerge() bool {
 	return table[r.Code].ByMerge || r.Code == PercentileNotReliable && r.Word("why") == "missing"
 }
 
-// Same reports whether two reasons are the same statement, with other numbers perhaps. They may be
-// of different processes.
+// Same reports whether two reasons are the same statement, perhaps of different processes.
 func (r Reason) Same(o Reason) bool { return r.Topic == o.Topic && r.alike(o) }
 
 // Covers reports whether r is the same statement as o, and weighs as much at least.
@@ -145,8 +141,7 @@ func fold(reasons []Reason, same func(a, b Reason) bool, replace func(set []Reas
 	return folded
 }
 
-// Worst returns the reasons of several processes, each with its Process: of the same statement the
-// worst, with the number of processes.
+// Worst returns the worst of each statement of several processes, with their number.
 func Worst(reasons []Reason) []Reason {
 	return fold(reasons, Reason.Same, func(set []Reason) []Reason {
 		r := worst(set)
@@ -158,8 +153,7 @@ func Worst(reasons []Reason) []Reason {
 // severalTopics is the number of topics from which a statement is shown once.
 const severalTopics = 3
 
-// Grouped returns the reasons to show: of the same statement on three topics or more the worst,
-// with the number of topics.
+// Grouped returns the reasons to show: the worst of a statement on three topics or more.
 func Grouped(reasons []Reason) []Reason {
 	return fold(reasons, Reason.alike, func(set []Reason) []Reason {
 		topics, processes := map[string]bool{}, map[string]bool{}
