@@ -48,7 +48,7 @@ func TestAPartOfARunIsReported(t *testing.T) {
 	for want, args := range map[string][]string{
 		`there was no phase "pek": there were peak`: {"--phase", "pek"},
 		"give --phase, or --from and --to":          {"--phase", "peak", "--to", "1s"},
-		"recording.bin: no such":                    {"--to", "2s"},
+		"recording.bin":                             {"--to", "2s"},
 	} {
 		if _, err := run(args...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v", args, err)
