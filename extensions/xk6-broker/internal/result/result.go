@@ -185,17 +185,25 @@ const (
 	Measure  = recording.Measured
 )
 
-// Phase and the following are the parts of the model that a recording measures.
 type (
-	Phase       = recording.Phase
-	Stretch     = recording.Stretch
-	Window      = recording.Window
+	// Phase is a part of the run's time.
+	Phase = recording.Phase
+	// Stretch is a time of a phase.
+	Stretch = recording.Stretch
+	// Window is the measurement of a topic in a phase.
+	Window = recording.Window
+	// WindowGroup is the measurement of a group in a phase.
 	WindowGroup = recording.WindowGroup
-	Percentile  = recording.Percentile
-	Point       = recording.Point
-	Summary     = recording.Summary
-	Span        = recording.Extent
-	ErrorCount  = recording.ErrorCount
+	// Percentile is one point of a distribution.
+	Percentile = recording.Percentile
+	// Point is one interval of a topic's history.
+	Point = recording.Point
+	// Summary is the distribution of an interval.
+	Summary = recording.Summary
+	// Span is from when to when something was counted.
+	Span = recording.Extent
+	// ErrorCount counts errors of one sort.
+	ErrorCount = recording.ErrorCount
 )
 
 // Phase returns a phase; nil if the run has none of that name.
