@@ -38,9 +38,10 @@ func init() {
 	groups.Start = driver.StartNew
 	groups.Groups, groups.Fanout = true, true
 	driver.Register(driver.Driver{
-		Name:     "amqp1-pubsub",
-		Schemes:  []string{"amqp1-pubsub", "amqp1-pubsub+tls"},
-		Doc:      "Topics over AMQP 1.0 (multicast): each group is a subscription, durable and shared by its consumers.",
+		Name:    "amqp1-pubsub",
+		Schemes: []string{"amqp1-pubsub", "amqp1-pubsub+tls"},
+		Doc: "Topics over AMQP 1.0 (multicast): " +
+			"each group is a subscription, durable and shared by its consumers.",
 		Protocol: protocol,
 		Features: groups,
 		Options:  slices.Concat(connectOptions(), messageOptions(), consumeOptions(), subscribeOptions()),

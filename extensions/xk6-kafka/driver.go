@@ -46,9 +46,10 @@ func init() {
 		MaxMessageBytes: maxMessageBytes,
 	}
 	d := driver.Driver{
-		Name:        "kafka",
-		Schemes:     []string{"kafka", "kafka+tls", "redpanda", "redpanda+tls"},
-		Doc:         "Apache Kafka and what speaks its protocol: partitioned topics, consumer groups that commit offsets.",
+		Name:    "kafka",
+		Schemes: []string{"kafka", "kafka+tls", "redpanda", "redpanda+tls"},
+		Doc: "Apache Kafka and what speaks its protocol: partitioned topics, " +
+			"consumer groups that commit offsets.",
 		Protocol:    protocol,
 		Features:    features,
 		Correlation: correlation,
