@@ -81,7 +81,7 @@ func exchangeOptions() []driver.Option {
 // queueOptions are the properties of a queue, which is created with the topic or by its first consumer.
 func queueOptions(on driver.Scope) []driver.Option {
 	return []driver.Option{
-		{Name: "queueType", Scope: on, Type: driver.Enum, Default: "classic", Profile: map[driver.Profile]string{driver.Durable: "quorum"}, Allowed: []string{"classic", "quorum"}, Doc: "Kind of queue to create: on one node, or replicated by Raft."},
+		{Name: "queueType", Scope: on, Type: driver.Enum, Default: "classic", Profile: map[driver.Profile]string{driver.Durable: "quorum"}, Allowed: []string{"classic", "quorum"}, Instead: "; streams have a driver of their own, rabbitmq-stream", Doc: "Kind of queue to create: on one node, or replicated by Raft."},
 		{Name: "durable", Scope: on, Type: driver.Bool, Default: "true", Doc: "Whether a classic queue survives a restart of the broker; a quorum queue always does, and refuses false."},
 		{Name: "deliveryLimit", Scope: on, Type: driver.Int, ZeroIsDefault: true, Doc: "After how many failed deliveries a quorum queue drops or dead-letters a message; the broker's default where 0."},
 		{Name: "singleActiveConsumer", Scope: on, Type: driver.Bool, Doc: "Deliver to one consumer at a time, the others standing by."},

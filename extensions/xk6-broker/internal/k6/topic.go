@@ -119,6 +119,9 @@ func (t *newTopic) differs(of *driver.Driver, has driver.TopicInfo) error {
 
 // differences says how a value is not what was asked for: of a list, what of it is not there. A default that only the broker knows is any value.
 func differences(o driver.Option, has, asked any) (all []string) {
+	if o.ZeroMeans != nil && reflect.ValueOf(asked).IsZero() {
+		asked = o.ZeroMeans
+	}
 	list, isList := asked.([]string)
 	items, _ := has.([]string)
 	if entries, isMap := asked.(map[string]any); isMap {

@@ -46,7 +46,7 @@ func TestATopicIsWhatTheBrokerHas(t *testing.T) {
 
 func TestAnOptionThatTheBrokerHas(t *testing.T) {
 	brokers := []string{"a", "b"}
-	lax := driver.Option{ZeroIsDefault: true}
+	lax, endless := driver.Option{ZeroIsDefault: true}, driver.Option{ZeroMeans: int64(-1)}
 	for _, c := range []struct {
 		option     driver.Option
 		has, asked any
@@ -71,6 +71,8 @@ func TestAnOptionThatTheBrokerHas(t *testing.T) {
 		{has: time.Hour, asked: time.Minute, want: "with 1h0m0s, asked for 1m0s"},
 		{has: time.Minute, asked: time.Duration(0), want: "with 1m0s, asked for 0s"},
 		{option: lax, has: time.Hour, asked: time.Duration(0)},
+		{option: endless, has: int64(-1), asked: int64(0)},
+		{option: endless, has: int64(5), asked: int64(0), want: "with 5, asked for -1"},
 	} {
 		if got := strings.Join(differences(c.option, c.has, c.asked), "; "); got != c.want {
 			t.Errorf("it has %v, asked %v: %q, want %q", c.has, c.asked, got, c.want)
