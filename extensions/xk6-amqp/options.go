@@ -161,7 +161,8 @@ func queueOptions(on driver.Scope) []driver.Option {
 		{
 			Name: "queueType", Scope: on, Type: driver.Enum, Default: "classic",
 			Profile: map[driver.Profile]string{driver.Durable: "quorum"}, Allowed: []string{"classic", "quorum"},
-			Doc: "Kind of queue to create: on one node, or replicated by Raft.",
+			Instead: "; streams have a driver of their own, rabbitmq-stream",
+			Doc:     "Kind of queue to create: on one node, or replicated by Raft.",
 		},
 		{
 			Name: "durable", Scope: on, Type: driver.Bool, Default: "true",

@@ -75,7 +75,8 @@ func (c concern) proof(t cluster) driver.Proof {
 	case c.majority && t.kind != standalone:
 		where = "on disk if the servers' settings say so"
 	}
-	confirm, stored := driver.Accepted, ""
+	confirm := driver.Accepted
+	var stored string
 	switch {
 	case t.kind == standalone:
 		stored = "one server"

@@ -111,13 +111,13 @@ func streamOptions() []driver.Option {
 		},
 		{
 			Name: "maxBytes", Scope: driver.OnTopic, Type: driver.Size, Default: "-1", Min: -1, Drops: true,
-			ZeroIsDefault: true,
-			Doc:           "How many bytes the stream keeps; -1 is no limit, and so is 0.",
+			ZeroMeans: int64(-1),
+			Doc:       "How many bytes the stream keeps; -1 is no limit, and so is 0.",
 		},
 		{
 			Name: "maxMessages", Scope: driver.OnTopic, Type: driver.Int, Default: "-1", Min: -1, Drops: true,
-			ZeroIsDefault: true,
-			Doc:           "How many messages the stream keeps; -1 is no limit, and so is 0.",
+			ZeroMeans: int64(-1),
+			Doc:       "How many messages the stream keeps; -1 is no limit, and so is 0.",
 		},
 		{
 			Name: "discard", Scope: driver.OnTopic, Type: driver.Enum, Default: "old", Allowed: []string{"old", "new"},

@@ -16,6 +16,7 @@ type Option struct {
 	Default string             // as in a URL; "" is the type's zero value
 	Profile map[Profile]string // defaults that differ by profile
 	Allowed []string           // the values of an Enum, in any case
+	Instead string             // added to the error of an Enum, such as "; streams have a driver of their own"
 	Min     int64              // of an Int, Size or Duration (ns)
 	Max     int64              // 0 is no limit
 	Step    int64              // values are multiples of it; 0 is no rule
@@ -33,6 +34,7 @@ type Option struct {
 	Reorders bool
 	// ZeroIsDefault: with 0 the broker decides, and any value of an existing topic is accepted.
 	ZeroIsDefault bool
+	ZeroMeans     any    // the value of an existing topic that 0 stands for; nil is 0
 	Doc           string // one sentence, with units
 }
 

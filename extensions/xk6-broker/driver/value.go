@@ -87,7 +87,7 @@ func (o Option) want() string {
 	text := wants[o.Type]
 	switch o.Type {
 	case Enum:
-		return text + strings.Join(o.Allowed, ", ")
+		return text + strings.Join(o.Allowed, ", ") + o.Instead
 	case Int, Size, Duration:
 		text += ", at least " + o.format(o.Min)
 	}

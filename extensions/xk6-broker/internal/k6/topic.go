@@ -1,6 +1,7 @@
 package k6
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,8 +111,11 @@ func (t *newTopic) differs(of *driver.Driver, has driver.TopicInfo) error {
 			continue
 		}
 		asked := wanted[name]
-		if option.ZeroIsDefault && reflect.ValueOf(asked).IsZero() {
-			continue
+		if reflect.ValueOf(asked).IsZero() {
+			if option.ZeroIsDefault {
+				continue
+			}
+			asked = cmp.Or(option.ZeroMeans, asked)
 		}
 		if value != asked {
 			errs = append(errs, &driver.OptionError{Name: name, Err: fmt.Errorf("%s exists with %v, asked for %v", t.Name, value, asked)})
