@@ -205,7 +205,7 @@ func TestWhatAMissingProcessReceivedIsNotLost(t *testing.T) {
 				t.Errorf("error %v, want %q", err, want)
 			}
 		}
-		fails(verdict.Siblings{Processes: 2}, "there are 3 results of 2 processes")
+		fails(verdict.Siblings{Processes: 2}, "there are 3 results")
 		c.Result.Processes = 2
 		fails(verdict.Siblings{}, "the same BROKER_PROCESSES")
 	})

@@ -38,7 +38,7 @@ func newTopic(s *summary.Topic, shared bool) Topic {
 		Broker: s.Address.String(), Driver: s.Address.Driver.Name, Topic: s.Name, Info: Server(s.Info),
 		OpenLoop: s.OpenLoop, ClosedLoop: s.ClosedLoop, Declared: s.Declared,
 		OnlySends: f.Start == 0, HeldUnseen: f.HeldUnseen, Shared: shared, Alone: !shared,
-		Proofs: []Proof{}, Options: Uses(s.Options), Counts: map[string]int64{},
+		Proofs: []Proof{}, Options: s.Options, Counts: map[string]int64{},
 		Errors: []ErrorCount{}, Trends: map[string]*hist.Histogram{}, Groups: []Group{},
 	}
 	for _, p := range s.Proofs {
