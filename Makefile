@@ -12,6 +12,8 @@ golangci_version := v2.15.0
 golangci := $(tools)/golangci-lint-$(golangci_version)/golangci-lint
 actionlint_version := v1.7.12
 actionlint := $(tools)/actionlint-$(actionlint_version)/actionlint
+vale_version := v3.22.0
+vale := $(tools)/vale-$(vale_version)/vale
 govulncheck_version := v1.8.0
 
 .PHONY: help build dist demo report-assets influx study dashboards test test-quick test-full bench fresh lint systems vulncheck generate methodology fuzz clean
@@ -52,11 +54,12 @@ bench: build ## speed and CPU per message against hand-written loops, as a table
 fresh: ## demo and test on a bare Debian in a folder, as root
 	scripts/fresh
 
-lint: $(golangci) $(actionlint) ## the linter, which also holds the walls between the packages; tidy modules; workflows; shell scripts, where shellcheck is installed
+lint: $(golangci) $(actionlint) $(vale) ## the linter, which also holds the walls between the packages; tidy modules; workflows; documents; shell scripts, where shellcheck is installed
 	GOWORK=$$(scripts/workspace) $(golangci) run --allow-serial-runners ./... $(patsubst %,./%...,$(filter extensions/%,$(modules)))
 	cd e2e && $(golangci) run --allow-serial-runners --config ../.golangci.yml ./...
 	for m in $(modules); do (cd $$m && go mod tidy -diff); done
 	$(actionlint)
+	$(vale) --output line README.md CONTRIBUTING.md SECURITY.md docs types/README.md scripts/brokers/README.md
 	if command -v shellcheck >/dev/null; then shellcheck -x $$(git ls-files scripts .ci e2e/kubernetes | xargs grep -lE '^#!.*bash$$') scripts/brokers/*.sh scripts/brokers/lib/*.sh; fi
 
 # What the release builds as well is taken from the same cache.
@@ -69,6 +72,9 @@ $(golangci):
 
 $(actionlint):
 	GOBIN=$(@D) go install github.com/rhysd/actionlint/cmd/actionlint@$(actionlint_version)
+
+$(vale):
+	GOBIN=$(@D) go install github.com/vale-cli/vale/v3/cmd/vale@$(vale_version)
 
 vulncheck: ## what Go's vulnerability database, in the network, has on k6 with every broker in it
 	go run golang.org/x/vuln/cmd/govulncheck@$(govulncheck_version) ./...

@@ -25,7 +25,7 @@ import (
 // New returns the command.
 func New(gs *state.GlobalState) *cobra.Command {
 	root := &cobra.Command{Use: "broker", Short: "Work on the results of broker tests"}
-	root.AddCommand(newReport(gs), newCompare(gs), newMerge(gs), newCoordinator(gs))
+	root.AddCommand(newReport(gs), newCompare(gs), newMerge(gs), newCoordinator(gs), newExplain(gs))
 	root.AddCommand(newSweep(gs), newCapacity(gs), newStudy(gs))
 	return root
 }

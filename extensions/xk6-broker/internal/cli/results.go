@@ -176,3 +176,14 @@ func newCoordinator(gs *state.GlobalState) *cobra.Command {
 	_ = c.MarkFlagRequired("processes") // the flag exists
 	return c
 }
+
+func newExplain(gs *state.GlobalState) *cobra.Command {
+	return command("explain [WORD]", "Explain a word of the tables, or all words", "  k6 x broker explain 'generator lag'",
+		cobra.ArbitraryArgs, func(args []string) error {
+			text, err := report.Explain(strings.Join(args, " "))
+			if err == nil {
+				fmt.Fprintln(gs.Stdout, text)
+			}
+			return err
+		})
+}

@@ -19,6 +19,7 @@ var assets embed.FS
 
 // pages are the templates of all pages: a frame, its tables, and its content.
 var pages = template.Must(template.New("page.html").Funcs(template.FuncMap{
+	"meaning":    meaning,
 	"users":      func(t *result.Topic) Table { return usersOf(t, nil) },
 	"scenarios":  scenariosOf,
 	"thresholds": thresholdsOf,

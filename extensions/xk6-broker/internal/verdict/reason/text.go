@@ -158,7 +158,7 @@ var messagesOf = regexp.MustCompile(`\{(\w+):messages\}`)
 func described(why, template string) string {
 	text := messagesOf.ReplaceAllString(template, "*$1* messages")
 	text = strings.NewReplacer("[", "", "]", "", "|", `\|`).Replace(text)
-	text = placeholder.ReplaceAllString(text, "*$1*")
+	text = strings.TrimSuffix(placeholder.ReplaceAllString(text, "*$1*"), ".") + "."
 	if why != "" {
 		text = "`" + why + "`: " + text
 	}
