@@ -76,7 +76,7 @@ func TestOptionsThatAreOfNoUse(t *testing.T) {
 		given map[string]any
 		says  string
 	}{
-		{driver.OnProducer, map[string]any{"priority": 10}, "from 0 to 9"},
+		{driver.OnProducer, map[string]any{"priority": 10}, "at most 9"},
 		{driver.OnProducer, map[string]any{"ttl": "1us"}, "in steps of 1ms"},
 		{driver.OnConsumer, map[string]any{"requeue": "later"}, "modify, elsewhere, release"},
 		{driver.OnConnect, map[string]any{"sasl": "kerberos"}, "auto, plain, anonymous, external"},

@@ -80,9 +80,9 @@ func TestWhatIsGivenIsChecked(t *testing.T) {
 		given any
 		want  string
 	}{
-		"batch":          {driver.OnProducer, 0, "of at least 1"},
-		"maxRetryCount":  {driver.OnConsumer, -1, "from 0 to"},
-		"messageTimeout": {driver.OnConsumer, "1us", "from 1ms"},
+		"batch":          {driver.OnProducer, 0, "at least 1"},
+		"maxRetryCount":  {driver.OnConsumer, -1, "at least 0"},
+		"messageTimeout": {driver.OnConsumer, "1us", "at least 1ms"},
 		"strategy":       {driver.OnConsumer, "random", "one of RoundRobin"},
 		"maxAge":         {driver.OnTopic, "1500ms", "in steps of 1s"},
 		"expiration":     {driver.OnProducer, "1s", "known are"},

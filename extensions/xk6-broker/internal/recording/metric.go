@@ -178,9 +178,6 @@ func (c Counter) Consumers() bool { return c == Received || c == BytesReceived |
 // Bytes reports whether it counts bytes.
 func (c Counter) Bytes() bool { return c == BytesSent || c == BytesReceived }
 
-// Requesters reports whether it counts the fates of requests.
-func (c Counter) Requesters() bool { return c == Unanswered || c == StrayReplies }
-
 var outcomes = map[Counter]string{Acked: "ack", Requeued: "requeue", Rejected: "reject"}
 
 // Outcome is the value of the tag outcome of a counter of settled messages; "" of another counter.
