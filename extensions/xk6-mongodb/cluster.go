@@ -79,7 +79,8 @@ func (m *monitor) fail(connection string, err error) {
 	if m.give == nil || err == nil {
 		return
 	}
-	stranger := strings.Contains(err.Error(), "read message too large") || strings.Contains(err.Error(), "malformed message length")
+	stranger := strings.Contains(err.Error(), "read message too large") ||
+		strings.Contains(err.Error(), "malformed message length")
 	if errors.Is(err, context.Canceled) && !stranger {
 		return // the client gave that one up itself, and asks again
 	}

@@ -32,7 +32,10 @@ type conn struct {
 func open(ctx context.Context, t driver.Target) (driver.Conn, error) {
 	database := cmp.Or(strings.Trim(t.URL.Path, "/"), "test")
 	if strings.ContainsAny(database, "/\\. \"$\x00") || len(database) > 63 {
-		return nil, fmt.Errorf("the broker's URL: %q is no name of a database: it has up to 63 bytes, without / \\ . \" $ and spaces", database)
+		return nil, fmt.Errorf(
+			"the broker's URL: %q is no name of a database: it has up to 63 bytes, without / \\ . \" $ and spaces",
+			database,
+		)
 	}
 	config, err := configure(t)
 	if err != nil {
@@ -40,7 +43,11 @@ func open(ctx context.Context, t driver.Target) (driver.Conn, error) {
 	}
 	c := &conn{monitor: &monitor{}, timeout: t.Options.Duration("timeout")}
 	limit := t.Options.Duration("connectTimeout")
-	within, cancel := context.WithTimeoutCause(ctx, limit, &timeoutError{"connectTimeout", limit, context.DeadlineExceeded})
+	within, cancel := context.WithTimeoutCause(
+		ctx,
+		limit,
+		&timeoutError{"connectTimeout", limit, context.DeadlineExceeded},
+	)
 	defer cancel()
 	connecting, settled := c.monitor.connecting(within, len(t.Hosts))
 	defer settled()
@@ -92,7 +99,11 @@ func (c *conn) now() time.Time { return time.Now().Add(c.ahead) }
 // Info describes the server.
 func (c *conn) Info() driver.Info {
 	t := c.monitor.cluster()
-	return driver.Info{Server: c.server + ", " + t.String(), Client: "mongo-driver" + driver.ModuleVersion("go.mongodb.org/mongo-driver/v2"), Nodes: t.members}
+	return driver.Info{
+		Server: c.server + ", " + t.String(),
+		Client: "mongo-driver" + driver.ModuleVersion("go.mongodb.org/mongo-driver/v2"),
+		Nodes:  t.members,
+	}
 }
 
 // As lends the client.

@@ -40,7 +40,10 @@ func configure(t driver.Target) (*options.ClientOptions, error) {
 	}
 	if t.Options.Bool("directConnection") {
 		if len(t.Hosts) > 1 {
-			return nil, &driver.OptionError{Name: "directConnection", Err: fmt.Errorf("the URL names %d hosts, and it is of one", len(t.Hosts))}
+			return nil, &driver.OptionError{
+				Name: "directConnection",
+				Err:  fmt.Errorf("the URL names %d hosts, and it is of one", len(t.Hosts)),
+			}
 		}
 		o.SetDirect(true)
 	}
@@ -75,7 +78,10 @@ func authenticate(o *options.ClientOptions, t driver.Target) error {
 	case mechanism == x509:
 		as.Password, as.PasswordSet = "", false
 		if t.Options.String("tlsCert") == "" {
-			return &driver.OptionError{Name: "authMechanism", Err: fmt.Errorf("%s is by the certificate of the option \"tlsCert\", and there is none", x509)}
+			return &driver.OptionError{
+				Name: "authMechanism",
+				Err:  fmt.Errorf("%s is by the certificate of the option \"tlsCert\", and there is none", x509),
+			}
 		}
 	case mechanism == "PLAIN":
 		as.AuthSource = cmp.Or(t.Options.String("authSource"), "$external")
@@ -83,7 +89,10 @@ func authenticate(o *options.ClientOptions, t driver.Target) error {
 		as.AuthSource = cmp.Or(t.Options.String("authSource"), strings.Trim(t.URL.Path, "/"), "admin")
 	}
 	if user == "" && mechanism != x509 {
-		return &driver.OptionError{Name: "authMechanism", Err: fmt.Errorf("%s needs a user, and the URL and the option \"user\" name none", mechanism)}
+		return &driver.OptionError{
+			Name: "authMechanism",
+			Err:  fmt.Errorf("%s needs a user, and the URL and the option \"user\" name none", mechanism),
+		}
 	}
 	if password == "" && mechanism != x509 {
 		return &driver.OptionError{Name: "password", Err: fmt.Errorf("user %q needs one, in the URL or in this option", user)}

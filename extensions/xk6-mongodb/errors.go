@@ -18,7 +18,9 @@ import (
 var (
 	errSettled = errors.New("the delivery is settled already, or its lease is over and another one has begun")
 	errLarge   = fmt.Errorf("the body is larger than the %d bytes that a document leaves for it", maxBody)
-	errWeaker  = errors.New("the replica set has fewer members than when the producer opened, and w=majority would prove less")
+	errWeaker  = errors.New(
+		"the replica set has fewer members than when the producer opened, and w=majority would prove less",
+	)
 )
 
 // awayError reports that no server can be used. Unwrap returns the reason of one of them.
@@ -89,16 +91,21 @@ var kinds = map[int]driver.Kind{
 	11: driver.Denied, 13: driver.Denied, 18: driver.Denied, 33: driver.Denied, 8000: driver.Denied,
 	26: driver.NotFound, 73: driver.Rejected,
 	50: driver.Timeout, 64: driver.Timeout, 202: driver.Timeout, 262: driver.Timeout,
-	6: driver.Disconnected, 7: driver.Disconnected, 89: driver.Disconnected, 91: driver.Disconnected, 189: driver.Disconnected, 9001: driver.Disconnected,
-	10107: driver.Disconnected, 11600: driver.Disconnected, 11602: driver.Disconnected, 13435: driver.Disconnected, 13436: driver.Disconnected,
-	112: driver.Throttled, 365: driver.Throttled, 462: driver.Throttled, 14031: driver.Throttled,
+	6: driver.Disconnected, 7: driver.Disconnected, 89: driver.Disconnected, 91: driver.Disconnected,
+	189: driver.Disconnected, 9001: driver.Disconnected,
+	10107: driver.Disconnected, 11600: driver.Disconnected, 11602: driver.Disconnected, 13435: driver.Disconnected,
+	13436: driver.Disconnected,
+	112:   driver.Throttled, 365: driver.Throttled, 462: driver.Throttled, 14031: driver.Throttled,
 	59: driver.Unsupported, 115: driver.Unsupported, 263: driver.Unsupported, 40573: driver.Unsupported,
 }
 
 // classify returns the kind of an error of the client library or of the server.
 func classify(err error) driver.Kind {
 	switch {
-	case errors.Is(err, errSettled), errors.Is(err, errLarge), errors.Is(err, errWeaker), errors.As(err, new(*differenceError)):
+	case errors.Is(err, errSettled),
+		errors.Is(err, errLarge),
+		errors.Is(err, errWeaker),
+		errors.As(err, new(*differenceError)):
 		return driver.Rejected
 	case errors.As(err, new(oldError)):
 		return driver.Unsupported
@@ -116,9 +123,12 @@ func classify(err error) driver.Kind {
 		return driver.Denied
 	case mongo.IsTimeout(err):
 		return driver.Timeout
-	case errors.As(err, new(*awayError)), mongo.IsNetworkError(err), errors.As(err, new(topology.ConnectionError)), errors.Is(err, mongo.ErrClientDisconnected):
+	case errors.As(err, new(*awayError)),
+		mongo.IsNetworkError(err),
+		errors.As(err, new(topology.ConnectionError)),
+		errors.Is(err, mongo.ErrClientDisconnected):
 		return driver.Disconnected
-	case errors.As(err, new(wire.RetryablePoolError)): // another command's connection broke, with which the client gave up all
+	case errors.As(err, new(wire.RetryablePoolError)): // another command's connection broke
 		return driver.Disconnected
 	}
 	return driver.Unknown

@@ -27,7 +27,10 @@ func these(all []*delivery) bson.D {
 	for i, d := range all {
 		ids[i], tokens[i] = d.Handle.id, d.Handle.token
 	}
-	return bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: ids}}}, {Key: "lease", Value: bson.D{{Key: "$in", Value: tokens}}}}
+	return bson.D{
+		{Key: "_id", Value: bson.D{{Key: "$in", Value: ids}}},
+		{Key: "lease", Value: bson.D{{Key: "$in", Value: tokens}}},
+	}
 }
 
 // returning returns the update that ends leases. With undone the message was not delivered.
@@ -48,7 +51,11 @@ func (r *consumer) end(ctx context.Context, all []*delivery, o driver.Outcome) (
 		return 0, nil
 	}
 	if o == driver.Requeue {
-		done, err := r.settling.UpdateMany(ctx, these(all), returning(bson.NewDateTimeFromTime(r.conn.now().Add(r.delay)), false))
+		done, err := r.settling.UpdateMany(
+			ctx,
+			these(all),
+			returning(bson.NewDateTimeFromTime(r.conn.now().Add(r.delay)), false),
+		)
 		if err != nil {
 			return 0, r.conn.reason(ctx, err)
 		}

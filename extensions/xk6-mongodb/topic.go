@@ -29,7 +29,14 @@ func (e *differenceError) Error() string {
 func (c *conn) name(topic string) error {
 	most := maxNamespace - len(c.db.Name()) - 1
 	if topic == "" || len(topic) > most || strings.ContainsAny(topic, "$\x00") || strings.HasPrefix(topic, "system.") {
-		return &driver.OptionError{Name: "topic", Err: fmt.Errorf("%q should have from 1 to %d bytes, as MongoDB's collections, no $ or zero byte, and not begin with \"system.\"", topic, most)}
+		return &driver.OptionError{
+			Name: "topic",
+			Err: fmt.Errorf(
+				"%q should have from 1 to %d bytes, as MongoDB's collections, no $ or zero byte, and not begin with \"system.\"",
+				topic,
+				most,
+			),
+		}
 	}
 	return nil
 }
@@ -74,12 +81,20 @@ func (c *conn) indexed(ctx context.Context, topic string) (bool, error) {
 		return false, c.reason(ctx, err)
 	}
 	for _, i := range all {
-		usable := len(i.Key) > 0 && i.Key[0].Key == "nextDelivery" && ascending(i.Key[0].Value) && !i.Sparse && !i.Hidden && i.PartialFilterExpression == nil
+		usable := len(i.Key) > 0 && i.Key[0].Key == "nextDelivery" && ascending(i.Key[0].Value) && !i.Sparse && !i.Hidden &&
+			i.PartialFilterExpression == nil
 		if usable {
 			return true, nil
 		}
 		if i.Name == indexName {
-			has := fmt.Sprintf("has an index %s of %v, sparse %t, hidden %t, partial %t", i.Name, i.Key, i.Sparse, i.Hidden, i.PartialFilterExpression != nil)
+			has := fmt.Sprintf(
+				"has an index %s of %v, sparse %t, hidden %t, partial %t",
+				i.Name,
+				i.Key,
+				i.Sparse,
+				i.Hidden,
+				i.PartialFilterExpression != nil,
+			)
 			return false, &differenceError{topic, has, "have one of nextDelivery, ascending, and of every document"}
 		}
 	}
@@ -114,7 +129,8 @@ func (c *conn) CreateTopic(ctx context.Context, s driver.TopicSpec) error {
 		return err
 	}
 	var refused mongo.CommandError
-	if err := c.db.CreateCollection(ctx, s.Name); err != nil && (!errors.As(err, &refused) || refused.Code != namespaceExists) {
+	if err := c.db.CreateCollection(ctx, s.Name); err != nil &&
+		(!errors.As(err, &refused) || refused.Code != namespaceExists) {
 		return c.reason(ctx, err)
 	}
 	indexed, err := c.look(ctx, s.Name)
@@ -153,7 +169,15 @@ func (c *conn) PurgeTopic(ctx context.Context, topic string) error {
 var counting = bson.A{bson.D{{Key: "$group", Value: bson.D{
 	{Key: "_id", Value: nil},
 	{Key: "messages", Value: bson.D{{Key: "$sum", Value: 1}}},
-	{Key: "undelivered", Value: bson.D{{Key: "$sum", Value: bson.D{{Key: "$cond", Value: bson.A{bson.D{{Key: "$eq", Value: bson.A{"$attempts", 0}}}, 1, 0}}}}}},
+	{
+		Key: "undelivered",
+		Value: bson.D{
+			{
+				Key:   "$sum",
+				Value: bson.D{{Key: "$cond", Value: bson.A{bson.D{{Key: "$eq", Value: bson.A{"$attempts", 0}}}, 1, 0}}},
+			},
+		},
+	},
 }}}}
 
 // Backlog counts the documents: each is a message that is not settled.

@@ -30,7 +30,7 @@ type conn struct {
 	server *embeddedServer // nil where the server is not ours
 	closed chan struct{}
 	once   sync.Once             // for Close
-	mute   atomic.Pointer[error] // why no answer to a request can come, where the server refuses us the subscription to them
+	mute   atomic.Pointer[error] // why requests get no answers, if the server refuses their subscription
 
 	mu       sync.Mutex
 	watchers map[watcher]struct{}
@@ -51,7 +51,10 @@ func dial(ctx context.Context, t driver.Target) (*conn, error) {
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		// An attempt that hangs in the handshake ends with ctx, too.
-		options = append(options, nats.Timeout(max(min(time.Until(deadline), t.Options.Duration("connectTimeout")), time.Millisecond)))
+		options = append(
+			options,
+			nats.Timeout(max(min(time.Until(deadline), t.Options.Duration("connectTimeout")), time.Millisecond)),
+		)
 	}
 	stop := context.AfterFunc(ctx, c.dialer.cut)
 	c.nc, err = nats.Connect(strings.Join(t.Addresses(defaultPort), ","), options...)

@@ -224,7 +224,8 @@ func (k *coreConsumer) As(target any) bool {
 func (k *coreConsumer) Close(context.Context) error {
 	k.conn.unwatch(k)
 	k.inbox.Close()
-	if err := k.sub.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrBadSubscription) && !errors.Is(err, nats.ErrConnectionClosed) {
+	if err := k.sub.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrBadSubscription) &&
+		!errors.Is(err, nats.ErrConnectionClosed) {
 		return err
 	}
 	return nil

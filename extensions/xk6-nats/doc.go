@@ -3,8 +3,8 @@
 //
 // # Delivery
 //
-// nats delivers at most once, to the subscribers at that moment. A group is a queue group. A producer
-// can request and a consumer can reply. A consumer that is too slow drops messages beyond
+// nats delivers at most once, to the subscribers at that moment. A group is a queue group. A
+// producer can request and a consumer can reply. A consumer that is too slow drops messages beyond
 // pendingMessages or pendingBytes; its Receive returns the number (kind throttled). After a broken
 // connection Receive returns that messages may be missing (kind disconnected).
 //
@@ -15,11 +15,11 @@
 // the earliest message. An existing group keeps its settings.
 //
 // A consumer pulls as many messages as its prefetch has room for, and again when half of them are
-// settled. When it closes, it requeues its messages. Those that the server sends at that moment, and
-// those of a killed consumer, are delivered again after ackWait.
+// settled. When it closes, it requeues its messages. Those that the server sends at that moment,
+// and those of a killed consumer, are delivered again after ackWait.
 //
-// Ack, Requeue (Nak, with nakDelay) and Reject (Term) wait for a reply only if confirmation is asked
-// for. With ackPolicy "all" an acknowledgment settles everything delivered before it.
+// Ack, Requeue (Nak, with nakDelay) and Reject (Term) wait for a reply only if confirmation is
+// asked for. With ackPolicy "all" an acknowledgment settles everything delivered before it.
 //
 // Headers arrive sorted by name. A value cannot have line breaks or blanks at its ends; a name is
 // printable ASCII without spaces and "()/,:;<=>?@[\]{}. Keys are not sent.
@@ -31,8 +31,8 @@
 //	embedded:                                                  JetStream on a server in this process
 //	embedded-nats:                                             core on the same server
 //
-// The embedded server is a nats-server with JetStream on a random port of the loopback interface, one
-// for the process. Its files are in a temporary folder, which the last connection removes.
+// The embedded server is a nats-server with JetStream on a random port of the loopback interface,
+// one for the process. Its files are in a temporary folder, which the last connection removes.
 //
 // The connection reconnects every reconnectWait. Sends fail at once in the meantime.
 //
@@ -42,10 +42,10 @@
 // refusal of the server fails the next Send. Close of a producer waits until the server has read
 // everything.
 //
-// nats-jetstream: the server's PubAck. The stream stored the message: on a majority with replicas, in
-// the operating system with files; the disk follows by the server's sync_interval. A topic without a
-// stream fails as not_found, or as disconnected if it had one. A send without an answer fails as disconnected or timeout, and may be
-// stored. A duplicate by Nats-Msg-Id is rejected.
+// nats-jetstream: the server's PubAck. The stream stored the message: on a majority with replicas,
+// in the operating system with files; the disk follows by the server's sync_interval. A topic
+// without a stream fails as not_found, or as disconnected if it had one. A send without an answer
+// fails as disconnected or timeout, and may be stored. A duplicate by Nats-Msg-Id is rejected.
 //
 // # Limits
 //

@@ -16,8 +16,10 @@ var (
 	errHeaderValue = errors.New("a NATS header value cannot hold a line break, nor space at its ends")
 	errCertificate = errors.New("holds no certificate in PEM form")
 	errDuplicate   = errors.New("the server dropped it as a duplicate of an earlier message with the same Nats-Msg-Id")
-	errNoLeader    = errors.New("no server answers for the stream, which has kept messages before: it has no leader, as without a quorum of its servers, or is just gone")
-	errForeign     = errors.New("the message was not received by this consumer")
+	errNoLeader    = errors.New(
+		"no server answers for the stream, which has kept messages before: it has no leader, as without a quorum of its servers, or is just gone",
+	)
+	errForeign = errors.New("the message was not received by this consumer")
 )
 
 var kinds = []struct {
@@ -26,7 +28,8 @@ var kinds = []struct {
 }{
 	{driver.Denied, []error{
 		nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired,
-		nats.ErrPermissionViolation, nats.ErrSecureConnRequired, nats.ErrSecureConnWanted, nats.ErrTLS, nats.ErrNkeysNotSupported,
+		nats.ErrPermissionViolation, nats.ErrSecureConnRequired, nats.ErrSecureConnWanted, nats.ErrTLS,
+		nats.ErrNkeysNotSupported,
 	}},
 	{driver.NotFound, []error{
 		nats.ErrNoResponders, jetstream.ErrNoStreamResponse, jetstream.ErrStreamNotFound, jetstream.ErrConsumerNotFound,
@@ -35,7 +38,8 @@ var kinds = []struct {
 	{driver.Rejected, []error{
 		nats.ErrMaxPayload, nats.ErrBadSubject, nats.ErrBadQueueName, nats.ErrBadHeaderMsg, nats.ErrHeadersNotSupported,
 		nats.ErrInvalidMsg, nats.ErrMsgNoReply, jetstream.ErrInvalidStreamName, jetstream.ErrInvalidConsumerName,
-		jetstream.ErrInvalidSubject, jetstream.ErrMsgAlreadyAckd, errHeaderName, errHeaderValue, errDuplicate, errForeign, errCertificate,
+		jetstream.ErrInvalidSubject, jetstream.ErrMsgAlreadyAckd, errHeaderName, errHeaderValue, errDuplicate, errForeign,
+		errCertificate,
 	}},
 	{driver.Throttled, []error{
 		nats.ErrSlowConsumer, nats.ErrMaxConnectionsExceeded, nats.ErrMaxAccountConnectionsExceeded,
@@ -47,7 +51,8 @@ var kinds = []struct {
 	}},
 	{driver.Disconnected, []error{
 		nats.ErrDisconnected, nats.ErrReconnectBufExceeded, nats.ErrConnectionClosed, nats.ErrConnectionReconnecting,
-		nats.ErrConnectionDraining, nats.ErrNoServers, nats.ErrStaleConnection, nats.ErrInvalidConnection, nats.ErrNoInfoReceived,
+		nats.ErrConnectionDraining, nats.ErrNoServers, nats.ErrStaleConnection, nats.ErrInvalidConnection,
+		nats.ErrNoInfoReceived,
 		jetstream.ErrServerShutdown, jetstream.ErrConsumerLeadershipChanged, jetstream.ErrConnectionClosed, errNoLeader,
 		io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed,
 		syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, syscall.EHOSTUNREACH, syscall.ENETUNREACH,
@@ -93,7 +98,12 @@ func classify(err error) driver.Kind {
 
 func classifyAPI(e *jetstream.APIError) driver.Kind {
 	switch e.ErrorCode {
-	case codeAccountExceeded, codeInsufficient, codeMemoryExceeded, codeStorageExceeded, codeLimitsExceeded, codeStoreFailed:
+	case codeAccountExceeded,
+		codeInsufficient,
+		codeMemoryExceeded,
+		codeStorageExceeded,
+		codeLimitsExceeded,
+		codeStoreFailed:
 		return driver.Throttled
 	case codeNoLeader, codeConsumerOffline, codeStreamOffline:
 		return driver.Disconnected

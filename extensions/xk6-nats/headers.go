@@ -80,7 +80,8 @@ func intact(value []byte) bool {
 		return true
 	}
 	blank := func(c byte) bool { return c == ' ' || c == '\t' }
-	return !blank(value[0]) && !blank(value[len(value)-1]) && bytes.IndexByte(value, '\r') < 0 && bytes.IndexByte(value, '\n') < 0
+	return !blank(value[0]) && !blank(value[len(value)-1]) && bytes.IndexByte(value, '\r') < 0 &&
+		bytes.IndexByte(value, '\n') < 0
 }
 
 // headersOf returns the headers of a received message, by name, because nats.go does not keep the

@@ -20,12 +20,21 @@ func connectOptions() []driver.Option {
 		return o
 	}
 	return append(driver.ConnectOptions(), []driver.Option{
-		option("name", driver.String, "", "Name of the connection in the server's monitoring, instead of the one that the tool gives."),
+		option(
+			"name",
+			driver.String,
+			"",
+			"Name of the connection in the server's monitoring, instead of the one that the tool gives.",
+		),
 		secret("token", "Token; a user without a password in the URL is a token, too."),
 		option("nkey", driver.File, "", "A file with the seed of an nkey."),
 		option("creds", driver.File, "", "A credentials file: a user's JWT and seed."),
 		timeout("reconnectWait", "100ms", "Pause before the same server is tried again after the connection broke."),
-		timeout("pingInterval", "20s", "Pause between pings that find a dead connection; it counts as broken after two without an answer."),
+		timeout(
+			"pingInterval",
+			"20s",
+			"Pause between pings that find a dead connection; it counts as broken after two without an answer.",
+		),
 		timeout("writeTimeout", "30s", "How long the socket may refuse to take data before the connection counts as broken."),
 		option("randomize", driver.Bool, "false", "Try the URL's servers in random order instead of the given one."),
 	}...)

@@ -20,7 +20,9 @@ func streamPlace(m *driver.Message) driver.Place {
 		return driver.Place{}
 	}
 	return driver.Place{
-		Position: inStream(fromReply(msg.Reply, tokenStreamSequence)), Timestamp: int64(min(fromReply(msg.Reply, tokenTime), math.MaxInt64)),
+		Position: inStream(
+			fromReply(msg.Reply, tokenStreamSequence),
+		), Timestamp: int64(min(fromReply(msg.Reply, tokenTime), math.MaxInt64)),
 	}
 }
 

@@ -26,5 +26,8 @@ func (c streamConn) Proof(ctx context.Context, p driver.ProducerConfig, _ *drive
 	if config.Replicas <= 1 {
 		return driver.Proof{Confirm: driver.Accepted, How: "1 replica, " + where}
 	}
-	return driver.Proof{Confirm: driver.Replicated, How: fmt.Sprintf("a majority of %d replicas, %s", config.Replicas, where)}
+	return driver.Proof{
+		Confirm: driver.Replicated,
+		How:     fmt.Sprintf("a majority of %d replicas, %s", config.Replicas, where),
+	}
 }

@@ -42,7 +42,11 @@ func (c *conn) newLine(prepare func(ctx context.Context, s *session) error) *lin
 // inquire reads the server's version and replicas. Not every user may see replicas.
 func (c *conn) inquire(ctx context.Context, s *session) error {
 	version, _, _ := strings.Cut(s.PgConn().ParameterStatus("server_version"), " ")
-	c.about = driver.Info{Server: "PostgreSQL " + version, Client: "pgx" + driver.ModuleVersion("github.com/jackc/pgx/v5"), Nodes: 1}
+	c.about = driver.Info{
+		Server: "PostgreSQL " + version,
+		Client: "pgx" + driver.ModuleVersion("github.com/jackc/pgx/v5"),
+		Nodes:  1,
+	}
 	var replicas int
 	if err := s.QueryRow(ctx, "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'").Scan(&replicas); err != nil {
 		return fmt.Errorf("asking for the replicas: %w", err)

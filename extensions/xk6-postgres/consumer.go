@@ -50,7 +50,12 @@ func (c *conn) NewConsumer(ctx context.Context, config driver.ConsumerConfig) (d
 		return nil, err
 	}
 	o := config.Options
-	r := &consumer{topic: t, name: c.name + " " + rand.Text(), time: o.Duration("lease"), delay: o.Duration("requeueDelay")}
+	r := &consumer{
+		topic: t,
+		name:  c.name + " " + rand.Text(),
+		time:  o.Duration("lease"),
+		delay: o.Duration("requeueDelay"),
+	}
 	if name := o.String("deadLetter"); name != "" {
 		if r.dead, err = c.topic(name); err != nil {
 			return nil, err

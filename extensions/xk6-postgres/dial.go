@@ -22,7 +22,9 @@ func configure(t driver.Target) (*pgx.ConnConfig, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := pgx.ParseConfig("host=127.0.0.1 port=5432 user=postgres dbname=postgres sslmode=disable target_session_attrs=any")
+	config, err := pgx.ParseConfig(
+		"host=127.0.0.1 port=5432 user=postgres dbname=postgres sslmode=disable target_session_attrs=any",
+	)
 	if err != nil {
 		return nil, fmt.Errorf("the settings of the environment: %w", err)
 	}

@@ -51,7 +51,11 @@ func options() []driver.Option {
 			Name: "requeueDelay", Scope: driver.OnConsumer, Type: driver.Duration,
 			Doc: "How long after a message was given back it is delivered again at the earliest.",
 		},
-		{Name: "deadLetter", Scope: driver.OnConsumer, Doc: "The topic that gets the messages that are rejected; otherwise they are deleted."},
+		{
+			Name:  "deadLetter",
+			Scope: driver.OnConsumer,
+			Doc:   "The topic that gets the messages that are rejected; otherwise they are deleted.",
+		},
 		{
 			Name: "unlogged", Scope: driver.OnTopic, Type: driver.Bool,
 			Doc: "Make an UNLOGGED table: the server writes no log of it, replicates nothing, and empties it when it starts after a crash.",

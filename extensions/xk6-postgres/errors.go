@@ -27,8 +27,11 @@ type missingError struct {
 }
 
 func (e *missingError) Error() string {
-	return fmt.Sprintf("the server stored %d rows of a transaction of %d messages, and does not say which: a trigger or a rule of the table leaves some out, or puts them elsewhere",
-		e.stored, e.messages)
+	return fmt.Sprintf(
+		"the server stored %d rows of a transaction of %d messages, and does not say which: a trigger or a rule of the table leaves some out, or puts them elsewhere",
+		e.stored,
+		e.messages,
+	)
 }
 
 // kinds has the kinds of SQLSTATEs, by all five characters or the first two.
@@ -52,7 +55,11 @@ func classify(err error) driver.Kind {
 		return driver.Rejected
 	case errors.As(err, new(doubtError)):
 		return driver.Timeout
-	case errors.Is(err, errSettled), errors.Is(err, errLarge), errors.Is(err, errWeaker), errors.As(err, new(*differenceError)), errors.As(err, new(*missingError)):
+	case errors.Is(err, errSettled),
+		errors.Is(err, errLarge),
+		errors.Is(err, errWeaker),
+		errors.As(err, new(*differenceError)),
+		errors.As(err, new(*missingError)):
 		return driver.Rejected
 	case errors.Is(err, pgconn.ErrConnClosed):
 		return driver.Disconnected

@@ -22,9 +22,15 @@ func encodeHeaders(all []driver.Header) (*string, error) {
 		value := string(h.Value)
 		switch _, twice := object[h.Name]; {
 		case twice:
-			return nil, &driver.OptionError{Name: "headers", Err: fmt.Errorf("%q is given twice, and a jsonb object has each name once", h.Name)}
+			return nil, &driver.OptionError{
+				Name: "headers",
+				Err:  fmt.Errorf("%q is given twice, and a jsonb object has each name once", h.Name),
+			}
 		case !text(h.Name), !text(value):
-			return nil, &driver.OptionError{Name: "headers", Err: fmt.Errorf("%q or its value is not text in UTF-8 without a zero, which is all that jsonb holds", h.Name)}
+			return nil, &driver.OptionError{
+				Name: "headers",
+				Err:  fmt.Errorf("%q or its value is not text in UTF-8 without a zero, which is all that jsonb holds", h.Name),
+			}
 		}
 		object[h.Name] = value
 	}

@@ -53,7 +53,13 @@ func (c *conn) NewProducer(ctx context.Context, config driver.ProducerConfig) (d
 	in := &inserting{topic: p.topic}
 	most := int(config.Options.Int("transaction"))
 	size := func(o outgoing) int { return len(o.Body) }
-	p.out = outbox.Start(1, most, maxBytes, size, func(ctx context.Context, all []outbox.Item[outgoing]) { p.insert(ctx, in, all) })
+	p.out = outbox.Start(
+		1,
+		most,
+		maxBytes,
+		size,
+		func(ctx context.Context, all []outbox.Item[outgoing]) { p.insert(ctx, in, all) },
+	)
 	return p, nil
 }
 

@@ -12,7 +12,9 @@ import (
 
 // errWeaker is the error of messages whose confirmation would prove less than when the producer
 // opened.
-var errWeaker = errors.New("the server, or the table, does not keep what a confirmation proved when the producer opened")
+var errWeaker = errors.New(
+	"the server, or the table, does not keep what a confirmation proved when the producer opened",
+)
 
 // proof is the state that decides what a commit proves.
 type proof struct {

@@ -22,7 +22,10 @@ type topic struct {
 
 func (c *conn) topic(name string) (topic, error) {
 	if name == "" || len(name) > maxName || strings.ContainsRune(name, 0) {
-		return topic{}, &driver.OptionError{Name: "topic", Err: fmt.Errorf("%q should have from 1 to %d bytes, as PostgreSQL's names, and none that is zero", name, maxName)}
+		return topic{}, &driver.OptionError{
+			Name: "topic",
+			Err:  fmt.Errorf("%q should have from 1 to %d bytes, as PostgreSQL's names, and none that is zero", name, maxName),
+		}
 	}
 	return topic{name: name, table: pgx.Identifier{c.options.String("schema"), name}.Sanitize()}, nil
 }
@@ -58,7 +61,13 @@ ALTER TABLE %[2]s ALTER body SET STORAGE EXTERNAL`
 type differenceError struct{ table, column, is, want string }
 
 func (e *differenceError) Error() string {
-	return fmt.Sprintf("table %s is there and no topic: its column %q is of type %s, and should be %s", e.table, e.column, e.is, e.want)
+	return fmt.Sprintf(
+		"table %s is there and no topic: its column %q is of type %s, and should be %s",
+		e.table,
+		e.column,
+		e.is,
+		e.want,
+	)
 }
 
 // CreateTopic creates the table. An existing one must have a topic's columns, and may have others.
@@ -89,7 +98,11 @@ const (
 
 // check returns an error if the table does not have a topic's columns.
 func (t topic) check(ctx context.Context, s *session) error {
-	rows, err := s.Query(ctx, `SELECT attname::text, format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped`, t.table)
+	rows, err := s.Query(
+		ctx,
+		`SELECT attname::text, format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped`,
+		t.table,
+	)
 	if err != nil {
 		return err
 	}

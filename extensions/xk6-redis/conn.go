@@ -25,7 +25,7 @@ type conn struct {
 	name     string // what CLIENT LIST shows
 	about    driver.Info
 	server   version
-	largest  int // proto-max-bulk-len, in bytes: the server closes a connection with a larger argument, and all that is in flight on it fails
+	largest  int // proto-max-bulk-len, in bytes: the server closes a connection with a larger argument
 }
 
 func open(ctx context.Context, t driver.Target) (*conn, error) {

@@ -68,7 +68,10 @@ func (c listConn) NewConsumer(ctx context.Context, config driver.ConsumerConfig)
 		return nil, fmt.Errorf("start %v: %w", config.Start, errors.ErrUnsupported)
 	}
 	s := &listConsumer{
-		intake: newIntake(config.Prefetch, true), client: c.client, keys: keysOf(config.Topic), me: c.name + "-" + rand.Text(),
+		intake: newIntake(
+			config.Prefetch,
+			true,
+		), client: c.client, keys: keysOf(config.Topic), me: c.name + "-" + rand.Text(),
 		lease: config.Options.Duration("lease"), in: c.link(config.Topic, block), out: c.link(config.Topic, 0), burst: 1,
 	}
 	err := s.live(ctx)
@@ -239,7 +242,9 @@ func (s *listConsumer) Close(ctx context.Context) error {
 	s.living.Wait()
 	err := s.in.unblock(ctx)
 	if err == nil {
-		err = s.client.Eval(ctx, scriptLeave, []string{s.keys.list, s.keys.members, s.processing(), s.keys.alive + s.me}, s.me).Err()
+		keys := []string{s.keys.list, s.keys.members, s.processing(), s.keys.alive + s.me}
+		err = s.client.Eval(ctx, scriptLeave, keys, s.me).
+			Err()
 	}
 	return errors.Join(err, s.out.close(ctx))
 }

@@ -83,7 +83,9 @@ func (p *producer) unsendable(m *driver.Message) error {
 		largest = max(largest, len(headerPrefix)+len(h.Name), len(h.Value))
 	}
 	if limit := p.link.conn.largest; largest > limit {
-		return replyError(fmt.Sprintf("a body, key or header of %d bytes is larger than the server's proto-max-bulk-len, %d", largest, limit))
+		return replyError(
+			fmt.Sprintf("a body, key or header of %d bytes is larger than the server's proto-max-bulk-len, %d", largest, limit),
+		)
 	}
 	return nil
 }

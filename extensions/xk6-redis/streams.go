@@ -58,7 +58,8 @@ func streamOptions() []driver.Option {
 			Doc: "How long a message may be with a consumer and not settled before another consumer of the group takes it over.",
 		},
 		{
-			Name: "claimInterval", Scope: driver.OnConsumer, Type: driver.Duration, Default: "250ms", Min: int64(time.Millisecond),
+			Name: "claimInterval", Scope: driver.OnConsumer, Type: driver.Duration, Default: "250ms",
+			Min: int64(time.Millisecond),
 			Doc: "How often a consumer looks for messages that another one gave back when it closed, or has held for longer than minIdle.",
 		},
 	}

@@ -48,7 +48,9 @@ func newAdmin(t driver.Target, dial driver.Dial) *admin {
 	user, password := t.Login()
 	client := func(description string) *remoting.Client {
 		return &remoting.Client{
-			Dial: remoting.Dial(dial), Timeout: t.Options.Duration("requestTimeout"), User: user, Password: password, Description: description,
+			Dial: remoting.Dial(
+				dial,
+			), Timeout: t.Options.Duration("requestTimeout"), User: user, Password: password, Description: description,
 		}
 	}
 	a := &admin{nameServers: t.Options.List("nameServer"), names: client("name server"), broker: client("broker")}

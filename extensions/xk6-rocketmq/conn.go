@@ -43,8 +43,14 @@ func open(ctx context.Context, t driver.Target) (driver.Conn, error) {
 	defer cancel()
 	if err := c.greet(greeting); err != nil {
 		s.close()
-		if ctx.Err() == nil && time.Since(begin) >= within { // gRPC gives up by a clock of its own, which may run out a little before the context
-			return nil, fmt.Errorf("no answer from %s within %s: %w", strings.Join(t.Hosts, ","), within, context.DeadlineExceeded)
+		if ctx.Err() == nil &&
+			time.Since(begin) >= within { // gRPC gives up by a clock of its own, which may run out a little before the context
+			return nil, fmt.Errorf(
+				"no answer from %s within %s: %w",
+				strings.Join(t.Hosts, ","),
+				within,
+				context.DeadlineExceeded,
+			)
 		}
 		return nil, err
 	}
@@ -64,7 +70,10 @@ func (c *conn) greet(ctx context.Context) error {
 			continue
 		}
 		c.servers.prefer(host)
-		c.info = driver.Info{Server: "Apache RocketMQ", Client: "rocketmq-clients" + driver.ModuleVersion("github.com/apache/rocketmq-clients/golang/v5") + " (protocol)"}
+		c.info = driver.Info{
+			Server: "Apache RocketMQ",
+			Client: "rocketmq-clients" + driver.ModuleVersion("github.com/apache/rocketmq-clients/golang/v5") + " (protocol)",
+		}
 		c.introduce(ctx)
 		return ctx.Err()
 	}
@@ -86,7 +95,12 @@ func explain(ctx context.Context, err error, host string) error {
 	}
 	switch status.Code(err) {
 	case codes.Unavailable, codes.Internal, codes.Unknown, codes.Unimplemented:
-		return fmt.Errorf("%s does not answer as a RocketMQ proxy does, whose port for gRPC is %s by default: %w", host, port, err)
+		return fmt.Errorf(
+			"%s does not answer as a RocketMQ proxy does, whose port for gRPC is %s by default: %w",
+			host,
+			port,
+			err,
+		)
 	default:
 		return err
 	}

@@ -40,11 +40,13 @@ func check(s *v2.Status) error {
 // statuses has the kinds of codes; other codes have the kind of their first three digits.
 var statuses = map[v2.Code]driver.Kind{
 	v2.Code_UNAUTHORIZED: driver.Denied, v2.Code_FORBIDDEN: driver.Denied, v2.Code_PAYMENT_REQUIRED: driver.Denied,
-	v2.Code_NOT_FOUND: driver.NotFound, v2.Code_TOPIC_NOT_FOUND: driver.NotFound, v2.Code_CONSUMER_GROUP_NOT_FOUND: driver.NotFound,
-	v2.Code_REQUEST_TIMEOUT: driver.Timeout, v2.Code_PROXY_TIMEOUT: driver.Timeout,
+	v2.Code_NOT_FOUND: driver.NotFound, v2.Code_TOPIC_NOT_FOUND: driver.NotFound,
+	v2.Code_CONSUMER_GROUP_NOT_FOUND: driver.NotFound,
+	v2.Code_REQUEST_TIMEOUT:          driver.Timeout, v2.Code_PROXY_TIMEOUT: driver.Timeout,
 	v2.Code_MASTER_PERSISTENCE_TIMEOUT: driver.Timeout, v2.Code_SLAVE_PERSISTENCE_TIMEOUT: driver.Timeout,
 	v2.Code_TOO_MANY_REQUESTS: driver.Throttled, v2.Code_HA_NOT_AVAILABLE: driver.Rejected,
-	v2.Code_NOT_IMPLEMENTED: driver.Unsupported, v2.Code_UNSUPPORTED: driver.Unsupported, v2.Code_VERSION_UNSUPPORTED: driver.Unsupported,
+	v2.Code_NOT_IMPLEMENTED: driver.Unsupported, v2.Code_UNSUPPORTED: driver.Unsupported,
+	v2.Code_VERSION_UNSUPPORTED: driver.Unsupported,
 }
 
 // calls has the kinds of gRPC's own codes.

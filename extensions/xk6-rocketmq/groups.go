@@ -16,7 +16,12 @@ type orderError struct {
 }
 
 func (e *orderError) Error() string {
-	return fmt.Sprintf("group %s is there with consumeMessageOrderly=%v, and messages of this topic need %v: a group of another name is made as they do", e.group, e.is, !e.is)
+	return fmt.Sprintf(
+		"group %s is there with consumeMessageOrderly=%v, and messages of this topic need %v: a group of another name is made as they do",
+		e.group,
+		e.is,
+		!e.is,
+	)
 }
 
 // join creates a missing group and sets its missing positions.
@@ -54,8 +59,10 @@ func (a *admin) ensureGroup(ctx context.Context, s set, group string, orderly bo
 		return err
 	}
 	_, _, err = a.broker.Call(ctx, s.master(), updateGroup, nil, text(map[string]any{
-		"groupName": group, "consumeEnable": true, "consumeFromMinEnable": true, "consumeBroadcastEnable": true, "consumeMessageOrderly": orderly,
-		"retryQueueNums": 1, "retryMaxTimes": attempts, "brokerId": 0, "whichBrokerWhenConsumeSlowly": 1, "notifyConsumerIdsChangedEnable": true,
+		"groupName": group, "consumeEnable": true, "consumeFromMinEnable": true, "consumeBroadcastEnable": true,
+		"consumeMessageOrderly": orderly,
+		"retryQueueNums":        1, "retryMaxTimes": attempts, "brokerId": 0, "whichBrokerWhenConsumeSlowly": 1,
+		"notifyConsumerIdsChangedEnable": true,
 	}))
 	return err
 }
@@ -81,7 +88,12 @@ func (a *admin) begin(ctx context.Context, s set, topic, group string, queue int
 
 // position are the fields that name a group's place in a queue.
 func position(topic, group string, queue int) map[string]string {
-	return map[string]string{"topic": topic, "consumerGroup": group, "queueId": strconv.Itoa(queue), "setZeroIfNotFound": "false"}
+	return map[string]string{
+		"topic":             topic,
+		"consumerGroup":     group,
+		"queueId":           strconv.Itoa(queue),
+		"setZeroIfNotFound": "false",
+	}
 }
 
 // leave deletes a group of all brokers of a topic.
@@ -102,7 +114,13 @@ func (c *conn) leave(ctx context.Context, topic, group string) error {
 }
 
 func (a *admin) deleteGroup(ctx context.Context, s set, group string) error {
-	_, _, err := a.broker.Call(ctx, s.master(), deleteGroup, map[string]string{"groupName": group, "cleanOffset": "true"}, nil)
+	_, _, err := a.broker.Call(
+		ctx,
+		s.master(),
+		deleteGroup,
+		map[string]string{"groupName": group, "cleanOffset": "true"},
+		nil,
+	)
 	if isNotFound(err) {
 		return nil
 	}

@@ -55,7 +55,10 @@ func (p *producer) encode(m *driver.Message) (*v2.Message, error) {
 	}
 	if len(m.Key) > 0 {
 		if !utf8.Valid(m.Key) {
-			return nil, &driver.OptionError{Name: "key", Err: errors.New("it is not text in UTF-8, which is what RocketMQ's keys are")}
+			return nil, &driver.OptionError{
+				Name: "key",
+				Err:  errors.New("it is not text in UTF-8, which is what RocketMQ's keys are"),
+			}
 		}
 		system.Keys = []string{string(m.Key)}
 	}
@@ -100,12 +103,18 @@ func encodeHeaders(m *driver.Message) (map[string]string, error) {
 	for _, h := range m.Headers {
 		name, value := h.Name, string(h.Value)
 		if !printable(name) || !printable(value) {
-			return nil, &driver.OptionError{Name: "headers", Err: fmt.Errorf("%q or its value is not text in UTF-8 without control characters", name)}
+			return nil, &driver.OptionError{
+				Name: "headers",
+				Err:  fmt.Errorf("%q or its value is not text in UTF-8 without control characters", name),
+			}
 		}
 		_, twice := all[name]
 		_, empty := all[emptyHeader+name]
 		if twice || empty {
-			return nil, &driver.OptionError{Name: "headers", Err: fmt.Errorf("%q is given twice, and a message has each property once", name)}
+			return nil, &driver.OptionError{
+				Name: "headers",
+				Err:  fmt.Errorf("%q is given twice, and a message has each property once", name),
+			}
 		}
 		if value == "" {
 			name, value = emptyHeader+name, "1"

@@ -21,10 +21,15 @@ func connectOptions() []driver.Option {
 			Type: driver.List,
 		},
 		{
-			Name: "endpoints", Scope: driver.OnConnect, Type: driver.Enum, Default: "advertised", Allowed: []string{"advertised", "url"},
-			Doc: "Where messages are sent and received: at the addresses that the servers advertise for a topic, or at the URL's alone, for a proxy in front of one server.",
+			Name: "endpoints", Scope: driver.OnConnect, Type: driver.Enum, Default: "advertised",
+			Allowed: []string{"advertised", "url"},
+			Doc:     "Where messages are sent and received: at the addresses that the servers advertise for a topic, or at the URL's alone, for a proxy in front of one server.",
 		},
-		{Name: "namespace", Scope: driver.OnConnect, Doc: "The namespace of topics and groups, where the servers have several."},
+		{
+			Name:  "namespace",
+			Scope: driver.OnConnect,
+			Doc:   "The namespace of topics and groups, where the servers have several.",
+		},
 		{
 			Name: "requestTimeout", Scope: driver.OnConnect, Type: driver.Duration, Default: "10s", Min: int64(time.Millisecond),
 			Doc: "How long the answer to one request may take, a connection that has to be made again included.",
@@ -36,8 +41,9 @@ func produceOptions() []driver.Option {
 	return []driver.Option{
 		{Name: "tag", Scope: driver.OnProducer | driver.OnMessage, Doc: "A message's tag, by which consumers may choose."},
 		{
-			Name: "deliverAfter", Scope: driver.OnProducer | driver.OnMessage, Type: driver.Duration, SendOnly: true, Reorders: true,
-			Doc: "How long the broker keeps a message before it delivers it; of topics whose messageType is delay or mixed.",
+			Name: "deliverAfter", Scope: driver.OnProducer | driver.OnMessage, Type: driver.Duration, SendOnly: true,
+			Reorders: true,
+			Doc:      "How long the broker keeps a message before it delivers it; of topics whose messageType is delay or mixed.",
 		},
 		{
 			Name: "requests", Scope: driver.OnProducer, Type: driver.Int, Default: "64", Min: 1, Max: 4096,
@@ -53,9 +59,16 @@ func produceOptions() []driver.Option {
 
 func consumeOptions() []driver.Option {
 	return []driver.Option{
-		{Name: "tags", Scope: driver.OnConsumer, Default: "*", Selects: true, Doc: "The tags of the messages to receive, as in \"red || blue\"; * is all messages."},
 		{
-			Name: "invisibleTime", Scope: driver.OnConsumer, Type: driver.Duration, Default: "30s", Min: int64(leastInvisible), Max: int64(mostInvisible),
+			Name:    "tags",
+			Scope:   driver.OnConsumer,
+			Default: "*",
+			Selects: true,
+			Doc:     "The tags of the messages to receive, as in \"red || blue\"; * is all messages.",
+		},
+		{
+			Name: "invisibleTime", Scope: driver.OnConsumer, Type: driver.Duration, Default: "30s", Min: int64(leastInvisible),
+			Max: int64(mostInvisible),
 			Doc: "How long a message may be with a consumer and not settled before it is delivered again.",
 		},
 		{
@@ -63,7 +76,8 @@ func consumeOptions() []driver.Option {
 			Doc: "How long after a message was given back it is delivered again at the earliest.",
 		},
 		{
-			Name: "pollTime", Scope: driver.OnConsumer, Type: driver.Duration, Default: "5s", Min: int64(leastPoll), Max: int64(mostPoll),
+			Name: "pollTime", Scope: driver.OnConsumer, Type: driver.Duration, Default: "5s", Min: int64(leastPoll),
+			Max: int64(mostPoll),
 			Doc: "How long a server waits for a message before it answers that there is none; 5s is the least that servers do by default. A consumer that closes waits for it.",
 		},
 		{

@@ -75,7 +75,9 @@ func (r *consumer) arrived(m *v2.Message, s *server, b home, received int64) (*d
 	stored := system.GetStoreTimestamp().AsTime().UnixNano()
 	d.Handle.place = driver.Place{Partition: d.Message.Partition, Timestamp: stored}
 	if d.Message.Attempt == 1 { // a redelivery has the position of its copy
-		d.Handle.place.Position = driver.At(uint64(system.GetQueueOffset())) //gosec:disable G115 -- a position is not negative
+		d.Handle.place.Position = driver.At(
+			uint64(system.GetQueueOffset()),
+		) //gosec:disable G115 -- a position is not negative
 	}
 	return d, nil
 }

@@ -60,7 +60,8 @@ func newRoute(queues []*v2.MessageQueue) *route {
 	r := &route{queues: queues}
 	for _, q := range queues {
 		last := len(r.brokers) - 1
-		if addresses := q.GetBroker().GetEndpoints().GetAddresses(); len(addresses) > 0 && (last < 0 || r.brokers[last].name != q.GetBroker().GetName()) {
+		if addresses := q.GetBroker().GetEndpoints().GetAddresses(); len(addresses) > 0 &&
+			(last < 0 || r.brokers[last].name != q.GetBroker().GetName()) {
 			address := net.JoinHostPort(addresses[0].GetHost(), strconv.Itoa(int(addresses[0].GetPort())))
 			r.brokers = append(r.brokers, home{q.GetBroker().GetName(), address, q})
 		}

@@ -85,7 +85,12 @@ func newServers(t driver.Target) (*servers, error) {
 		grpc.WithDisableServiceConfig(),
 	}
 	if dial := t.Network.Dial; dial != nil {
-		s.options = append(s.options, grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return dial(ctx, "tcp", address) }))
+		s.options = append(
+			s.options,
+			grpc.WithContextDialer(
+				func(ctx context.Context, address string) (net.Conn, error) { return dial(ctx, "tcp", address) },
+			),
+		)
 	}
 	return s, nil
 }
@@ -156,7 +161,8 @@ type signature struct{ second, authorization string }
 func (s *servers) as(ctx context.Context, client string) context.Context {
 	second := time.Now().UTC().Format("20060102T150405Z")
 	pairs := []string{
-		headers.LanguageKey, headers.LanguageValue, headers.ProtocolKey, headers.ProtocolValue, headers.VersionKey, headers.VersionValue,
+		headers.LanguageKey, headers.LanguageValue, headers.ProtocolKey, headers.ProtocolValue, headers.VersionKey,
+		headers.VersionValue,
 		headers.ClintID, client, headers.NameSpace, s.namespace, headers.DateTime, second,
 	}
 	if s.user != "" {

@@ -105,7 +105,9 @@ func (r *consumer) greet(ctx context.Context, s *server) (v2.MessagingService_Te
 	if err != nil {
 		return nil, err
 	}
-	if err := stream.Send(&v2.TelemetryCommand{Command: &v2.TelemetryCommand_Settings{Settings: r.settings()}}); err != nil && !errors.Is(err, io.EOF) { // why the stream ended Recv tells
+	hello := &v2.TelemetryCommand{Command: &v2.TelemetryCommand_Settings{Settings: r.settings()}}
+	if err := stream.Send(hello); err != nil &&
+		!errors.Is(err, io.EOF) { // why the stream ended Recv tells
 		return nil, err
 	}
 	for { // what else a server may want of a client, as a dump of its threads, it does not get
@@ -169,7 +171,10 @@ func (r *consumer) unregister(ctx context.Context) {
 	for _, b := range r.route.brokers {
 		if s, err := r.conn.servers.at(b.address); err == nil {
 			within, cancel := context.WithTimeout(ctx, time.Second)
-			_, _ = s.NotifyClientTermination(r.conn.servers.as(within, r.id), &v2.NotifyClientTerminationRequest{Group: r.conn.resource(r.group)})
+			_, _ = s.NotifyClientTermination(
+				r.conn.servers.as(within, r.id),
+				&v2.NotifyClientTerminationRequest{Group: r.conn.resource(r.group)},
+			)
 			cancel()
 		}
 	}

@@ -36,7 +36,9 @@ func (c *conn) CreateTopic(ctx context.Context, s driver.TopicSpec) error {
 		}
 		_, _, err := c.admin.broker.Call(ctx, b.master(), updateTopic, map[string]string{
 			"topic": s.Name, "defaultTopic": "TBW102", "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false",
-			"readQueueNums": strconv.Itoa(queues), "writeQueueNums": strconv.Itoa(queues), "perm": strconv.Itoa(permissionReadSend),
+			"readQueueNums": strconv.Itoa(
+				queues,
+			), "writeQueueNums": strconv.Itoa(queues), "perm": strconv.Itoa(permissionReadSend),
 			"attributes": "+message.type=" + kind,
 		}, nil)
 		if err != nil {
@@ -104,7 +106,8 @@ func (c *conn) DeleteTopic(ctx context.Context, topic string) error {
 		}
 	}
 	for _, address := range c.admin.nameServers {
-		if _, _, err := c.admin.names.Call(ctx, address, forgetTopic, map[string]string{"topic": topic}, nil); err != nil && !isNotFound(err) {
+		if _, _, err := c.admin.names.Call(ctx, address, forgetTopic, map[string]string{"topic": topic}, nil); err != nil &&
+			!isNotFound(err) {
 			return fmt.Errorf("topic %s: %w", topic, err)
 		}
 	}

@@ -21,7 +21,10 @@ var (
 const emptyValue = "-"
 
 // encodeAttributes makes attributes of headers, and returns how many bytes they have.
-func encodeAttributes(headers []driver.Header, isBase64 bool) (all map[string]types.MessageAttributeValue, size int, err error) {
+func encodeAttributes(
+	headers []driver.Header,
+	isBase64 bool,
+) (all map[string]types.MessageAttributeValue, size int, err error) {
 	if len(headers) == 0 && !isBase64 {
 		return nil, 0, nil
 	}
@@ -31,7 +34,10 @@ func encodeAttributes(headers []driver.Header, isBase64 bool) (all map[string]ty
 	}
 	for _, h := range headers {
 		if _, twice := all[h.Name]; twice {
-			return nil, 0, &driver.OptionError{Name: "headers", Err: fmt.Errorf("%q is given twice, and a message has each attribute once", h.Name)}
+			return nil, 0, &driver.OptionError{
+				Name: "headers",
+				Err:  fmt.Errorf("%q is given twice, and a message has each attribute once", h.Name),
+			}
 		}
 		switch {
 		case len(h.Value) == 0:

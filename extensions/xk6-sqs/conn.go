@@ -58,9 +58,15 @@ func (c *conn) within(ctx context.Context) (context.Context, context.CancelFunc)
 // Proof returns AWS's own description of its storage, or for another server Accepted.
 func (c *conn) Proof(context.Context, driver.ProducerConfig, *driver.TopicSpec) driver.Proof {
 	if c.endpoint.amazon {
-		return driver.Proof{Confirm: driver.Replicated, How: "Amazon SQS, which keeps several copies and does not tell how many"}
+		return driver.Proof{
+			Confirm: driver.Replicated,
+			How:     "Amazon SQS, which keeps several copies and does not tell how many",
+		}
 	}
-	return driver.Proof{Confirm: driver.Accepted, How: "a server that speaks SQS, which does not tell what it keeps, and where"}
+	return driver.Proof{
+		Confirm: driver.Accepted,
+		How:     "a server that speaks SQS, which does not tell what it keeps, and where",
+	}
 }
 
 // Info describes the server.
@@ -69,7 +75,10 @@ func (c *conn) Info() driver.Info {
 	if c.endpoint.amazon {
 		server = "Amazon SQS, " + c.endpoint.config.Region
 	}
-	return driver.Info{Server: server, Client: "aws-sdk-go-v2/service/sqs" + driver.ModuleVersion("github.com/aws/aws-sdk-go-v2/service/sqs")}
+	return driver.Info{
+		Server: server,
+		Client: "aws-sdk-go-v2/service/sqs" + driver.ModuleVersion("github.com/aws/aws-sdk-go-v2/service/sqs"),
+	}
 }
 
 // As lends the client library's client.

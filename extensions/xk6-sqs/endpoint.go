@@ -30,7 +30,8 @@ type endpoint struct {
 var amazons = regexp.MustCompile(`(?i)\.(amazonaws\.com(\.cn)?|api\.aws|api\.amazonwebservices\.com\.cn)(:\d+)?$`)
 
 var errRegion = &driver.OptionError{Name: "region", Err: errors.New(
-	"there is none, nor in the environment (AWS_REGION) or AWS's configuration files; it should be one such as eu-central-1")}
+	"there is none, nor in the environment (AWS_REGION) or AWS's configuration files; it should be one such as eu-central-1",
+)}
 
 // newEndpoint reads settings that the URL does not set as AWS's own programs do: environment,
 // files, the machine's role.
@@ -45,7 +46,12 @@ func newEndpoint(ctx context.Context, t driver.Target) (*endpoint, error) {
 	}
 	load := []func(*config.LoadOptions) error{config.WithRegion(t.Options.String("region"))}
 	if key, secret := t.Login(); key != "" || secret != "" {
-		load = append(load, config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider(key, secret, t.Options.String("sessionToken"))))
+		load = append(
+			load,
+			config.WithCredentialsProvider(
+				credentials.NewStaticCredentialsProvider(key, secret, t.Options.String("sessionToken")),
+			),
+		)
 	}
 	within, cancel := context.WithTimeout(ctx, t.Options.Duration("connectTimeout"))
 	defer cancel()
@@ -87,7 +93,8 @@ type client struct {
 // send whose answer was lost would be stored twice.
 func (e *endpoint) client(requests int) *client {
 	t := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: requests, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 10 * time.Second,
+		Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: requests, IdleConnTimeout: 90 * time.Second,
+		TLSHandshakeTimeout: 10 * time.Second,
 	}
 	if e.secure {
 		t.DialTLSContext = e.dial
@@ -98,7 +105,7 @@ func (e *endpoint) client(requests int) *client {
 		o.HTTPClient = &sender{http.Client{Transport: t}}
 		o.Retryer = aws.NopRetryer{}
 		o.Logger = logging.Nop{}                  // its errors say all that it would log
-		o.DisableMessageChecksumValidation = true // the whole of a batch would fail for one; what arrives is checked by its stamp
+		o.DisableMessageChecksumValidation = true // a batch would fail for one; the stamp is checked anyway
 		if e.base != "" {
 			o.BaseEndpoint = aws.String(e.base)
 		}

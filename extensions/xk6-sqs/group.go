@@ -35,7 +35,11 @@ func groupOf(key []byte) (string, error) {
 type groupError struct{ length int }
 
 func (e *groupError) Error() string {
-	return fmt.Sprintf("the key is %d characters long as the name of a message group, which may have %d", e.length, maxGroup)
+	return fmt.Sprintf(
+		"the key is %d characters long as the name of a message group, which may have %d",
+		e.length,
+		maxGroup,
+	)
 }
 
 // ErrorCode returns the service's name for the error.

@@ -87,7 +87,10 @@ func (r *consumer) remove(
 	for i, d := range all {
 		entries[i] = types.DeleteMessageBatchRequestEntry{Id: ids[i], ReceiptHandle: d.Handle.receipt}
 	}
-	out, err := r.client.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: aws.String(r.url), Entries: entries})
+	out, err := r.client.DeleteMessageBatch(
+		ctx,
+		&sqs.DeleteMessageBatchInput{QueueUrl: aws.String(r.url), Entries: entries},
+	)
 	if err != nil {
 		return nil, nil, err
 	}

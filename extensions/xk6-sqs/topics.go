@@ -87,7 +87,9 @@ func (c *conn) redrive(ctx context.Context, dead string, most int64) (string, er
 	if err != nil {
 		return "", err
 	}
-	policy, err := json.Marshal(map[string]any{"deadLetterTargetArn": has[string(types.QueueAttributeNameQueueArn)], "maxReceiveCount": most})
+	policy, err := json.Marshal(
+		map[string]any{"deadLetterTargetArn": has[string(types.QueueAttributeNameQueueArn)], "maxReceiveCount": most},
+	)
 	return string(policy), err
 }
 

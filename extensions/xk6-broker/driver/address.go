@@ -206,7 +206,10 @@ func (a *Address) OpenThrough(ctx context.Context, network *Network, clientName 
 		target.Network = *network
 	}
 	if target.Network.Dial != nil && a.Driver.OwnDialer {
-		return nil, a.Driver.Wrap(op, fmt.Errorf("a dialer of its own, because the client library dials: %w", errors.ErrUnsupported))
+		return nil, a.Driver.Wrap(
+			op,
+			fmt.Errorf("a dialer of its own, because the client library dials: %w", errors.ErrUnsupported),
+		)
 	}
 	var err error
 	if target.Options, err = a.Resolve(OnConnect, nil); err != nil {

@@ -38,8 +38,9 @@ type Features struct {
 // ofSending returns the features that need no consumer.
 func (f Features) ofSending() Features {
 	return Features{
-		Confirm: f.Confirm, Async: f.Async, Key: f.Key, Headers: f.Headers, Tombstones: f.Tombstones, Partitions: f.Partitions,
-		Receipts: f.Receipts, MaxMessageBytes: f.MaxMessageBytes,
+		Confirm: f.Confirm, Async: f.Async, Key: f.Key, Headers: f.Headers, Tombstones: f.Tombstones,
+		Partitions: f.Partitions,
+		Receipts:   f.Receipts, MaxMessageBytes: f.MaxMessageBytes,
 	}
 }
 

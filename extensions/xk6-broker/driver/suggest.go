@@ -19,7 +19,14 @@ const InURL = " in the URL"
 
 func (e *UnknownOptionError) Error() string {
 	hint := Suggest(e.Name, e.Known)
-	return fmt.Sprintf("%s has no option %q%s%s: known are %s", e.Driver, e.Name, e.Where, hint, strings.Join(e.Known, ", "))
+	return fmt.Sprintf(
+		"%s has no option %q%s%s: known are %s",
+		e.Driver,
+		e.Name,
+		e.Where,
+		hint,
+		strings.Join(e.Known, ", "),
+	)
 }
 
 // Suggest returns a hint such as " (did you mean group?)" if given is a name with one typing

@@ -42,7 +42,10 @@ func (in *instance) bodies(at, opts sobek.Value) (*sobek.Object, error) {
 	if fs == nil {
 		return nil, errBodiesInInit
 	}
-	b, err := in.run.files.get(fmt.Sprint(lines, " ", path), func() (*bodies, error) { return readBodies(fs, path, lines) })
+	b, err := in.run.files.get(
+		fmt.Sprint(lines, " ", path),
+		func() (*bodies, error) { return readBodies(fs, path, lines) },
+	)
 	if err != nil {
 		return nil, fmt.Errorf("bodies: %s: %w", file, err)
 	}
@@ -63,7 +66,10 @@ func (in *instance) files(name string) (fs fsext.Fs, path string) {
 func (in *instance) readFile(name string) (path string, text []byte, err error) {
 	fs, path := in.files(name)
 	if fs == nil {
-		return "", nil, fmt.Errorf("%s: files are read in the init context only, as with open(): connect there, or give the text of the file", name)
+		return "", nil, fmt.Errorf(
+			"%s: files are read in the init context only, as with open(): connect there, or give the text of the file",
+			name,
+		)
 	}
 	text, err = fsext.ReadFile(fs, path)
 	return path, text, err

@@ -40,7 +40,10 @@ func (in *instance) connect(url sobek.Value, opts sobek.Value) (*sobek.Object, e
 	}
 	raw, _ := exported.(string)
 	if raw == "" {
-		return nil, fmt.Errorf(`connect: the URL must be a string such as "nats://127.0.0.1:4222" or "embedded:", not %s`, driver.Show(exported))
+		return nil, fmt.Errorf(
+			`connect: the URL must be a string such as "nats://127.0.0.1:4222" or "embedded:", not %s`,
+			driver.Show(exported),
+		)
 	}
 	o, err := readOptions("connect", opts)
 	if err != nil {
@@ -89,7 +92,10 @@ func (c *connection) endpoint(name string) engine.Endpoint {
 
 // resolve returns the values of the driver's options of a scope, and the values for the result:
 // with secrets masked, and with the profile.
-func (c *connection) resolve(scope driver.Scope, given map[string]any) (values driver.Values, shown map[string]any, err error) {
+func (c *connection) resolve(
+	scope driver.Scope,
+	given map[string]any,
+) (values driver.Values, shown map[string]any, err error) {
 	if values, err = c.address.Resolve(scope, given); err != nil {
 		return nil, nil, err
 	}
@@ -107,10 +113,18 @@ func features(f driver.Features) map[string]any {
 	}
 	return map[string]any{
 		"order": f.Order.String(), "confirm": f.Confirm.String(), "deliver": deliver,
-		"settle": names(f.Settle, driver.Ack, driver.Requeue, driver.Reject), "start": names(f.Start, driver.StartNew, driver.StartEarliest),
-		"settleConfirmed": f.SettleConfirmed.String(), "async": f.Async, "replay": f.Replay, "groups": f.Groups, "fanout": f.Fanout,
-		"key": f.Key, "headers": f.Headers, "attempts": f.Attempts, "tombstones": f.Tombstones, "requests": f.Requests || f.Start != 0 && f.Headers,
-		"partitions": f.Partitions, "position": f.Position.String(), "timestamps": f.Timestamps, "receipts": f.Receipts, "maxMessageBytes": f.MaxMessageBytes,
+		"settle": names(
+			f.Settle,
+			driver.Ack,
+			driver.Requeue,
+			driver.Reject,
+		), "start": names(f.Start, driver.StartNew, driver.StartEarliest),
+		"settleConfirmed": f.SettleConfirmed.String(), "async": f.Async, "replay": f.Replay, "groups": f.Groups,
+		"fanout": f.Fanout,
+		"key":    f.Key, "headers": f.Headers, "attempts": f.Attempts, "tombstones": f.Tombstones,
+		"requests":   f.Requests || f.Start != 0 && f.Headers,
+		"partitions": f.Partitions, "position": f.Position.String(), "timestamps": f.Timestamps, "receipts": f.Receipts,
+		"maxMessageBytes": f.MaxMessageBytes,
 	}
 }
 
@@ -135,7 +149,11 @@ func (c *connection) require(wanted map[string]any) error {
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		got, ok := have[name]
 		if !ok {
-			return fmt.Errorf("require: no feature %q%s: see conn.features", name, driver.Suggest(name, slices.Sorted(maps.Keys(have))))
+			return fmt.Errorf(
+				"require: no feature %q%s: see conn.features",
+				name,
+				driver.Suggest(name, slices.Sorted(maps.Keys(have))),
+			)
 		}
 		wants, many := wanted[name].([]any)
 		if !many {

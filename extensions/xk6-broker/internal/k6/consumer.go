@@ -68,7 +68,8 @@ func (c *connection) newConsumer(topic string, o *options) (*sobek.Object, error
 		return nil, o.explain(err)
 	}
 	maps.Copy(k.uses, map[string]any{
-		"prefetch": k.config.Prefetch, "start": k.config.Start.String(), "confirmAcks": k.config.ConfirmSettle, "connections": shownConnections(k.spread),
+		"prefetch": k.config.Prefetch, "start": k.config.Start.String(), "confirmAcks": k.config.ConfirmSettle,
+		"connections": shownConnections(k.spread),
 	})
 	if k.config.Group != "" {
 		k.uses["group"] = k.config.Group
@@ -173,7 +174,10 @@ func (k *consumer) dismiss(opened []*engine.Consumer) {
 }
 
 // with runs work with the VU's consumer in a goroutine, and settles the promise of the verb.
-func (k *consumer) with(verb string, work func(context.Context, *engine.Consumer) (func() (any, error), error)) *sobek.Promise {
+func (k *consumer) with(
+	verb string,
+	work func(context.Context, *engine.Consumer) (func() (any, error), error),
+) *sobek.Promise {
 	return k.do(verb, func(ctx context.Context, c *engine.Consumer, settle settler) {
 		value, err := work(ctx, c)
 		if err != nil {

@@ -92,7 +92,10 @@ func (s *slots) due(state *lib.State, now int64) int64 {
 	if s.dropped() > 0 {
 		return now
 	}
-	return min(now, s.start+s.period*int64(state.GetScenarioGlobalVUIter())) //gosec:disable G115 -- a count, far below the limit
+	return min(
+		now,
+		s.start+s.period*int64(state.GetScenarioGlobalVUIter()),
+	) //gosec:disable G115 -- a count, far below the limit
 }
 
 // dropped returns the number of arrivals that k6 dropped, as of some 50 ms ago.

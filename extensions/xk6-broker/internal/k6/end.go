@@ -92,7 +92,11 @@ func (r *run) hearSignals() {
 // interrupt stops waiting for brokers.
 func (r *run) interrupt() {
 	r.StopWaiting()
-	r.logger.Infof("interrupted: waiting for up to %v for the answers to %d sends, and for the consumers to leave", interruptedDrain+interruptedEnd, r.InFlight())
+	r.logger.Infof(
+		"interrupted: waiting for up to %v for the answers to %d sends, and for the consumers to leave",
+		interruptedDrain+interruptedEnd,
+		r.InFlight(),
+	)
 	r.stopWaiting()
 }
 
@@ -149,9 +153,18 @@ func (r *run) close() {
 	defer r.stopWaiting()
 	defer cancel()
 	r.awaitLeaving(ctx, drain+leaveTimeout)
-	err := r.Finish(ctx, engine.Drain{Limit: drain, Stop: r.interrupted.Done(), Tell: func(topic, group string, missing uint64) {
-		r.logger.Infof("%s: %d messages for group %q have not arrived: reading on for up to %v (Ctrl-C ends that)", topic, missing, group, drain)
-	}})
+	err := r.Finish(
+		ctx,
+		engine.Drain{Limit: drain, Stop: r.interrupted.Done(), Tell: func(topic, group string, missing uint64) {
+			r.logger.Infof(
+				"%s: %d messages for group %q have not arrived: reading on for up to %v (Ctrl-C ends that)",
+				topic,
+				missing,
+				group,
+				drain,
+			)
+		}},
+	)
 	r.part(ctx)
 	if err != nil {
 		r.logger.WithError(err).Warn("the test did not end cleanly")

@@ -58,7 +58,11 @@ func startFlusher(r *run) *flusher {
 	r.mark("start", f.flushed)
 	ctx, cancel := context.WithCancel(r.interrupted)
 	// Backlogs have their own goroutine, because a broker can be slow to answer.
-	f.halts = []func(){samples.Each(func(time.Time) { f.flush() }), cancel, samples.Each(func(now time.Time) { f.ask(ctx, now) })}
+	f.halts = []func(){
+		samples.Each(func(time.Time) { f.flush() }),
+		cancel,
+		samples.Each(func(now time.Time) { f.ask(ctx, now) }),
+	}
 	if r.output.meanwhile.Load() != nil {
 		f.halts = append(f.halts, r.keepMeanwhile())
 	}

@@ -80,8 +80,12 @@ func (j *judge) seconds() float64 {
 var eventValues = map[string][]string{
 	"outcome": {driver.Ack.String(), driver.Requeue.String(), driver.Reject.String()},
 	"kind": {
-		string(driver.Timeout), string(driver.Disconnected), string(driver.Throttled), string(driver.Rejected), string(driver.NotFound),
-		string(driver.Denied), string(driver.Unsupported), string(driver.Closed), string(driver.Canceled), string(driver.Unknown),
+		string(
+			driver.Timeout,
+		), string(driver.Disconnected), string(driver.Throttled), string(driver.Rejected), string(driver.NotFound),
+		string(
+			driver.Denied,
+		), string(driver.Unsupported), string(driver.Closed), string(driver.Canceled), string(driver.Unknown),
 	},
 }
 

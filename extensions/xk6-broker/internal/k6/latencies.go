@@ -34,7 +34,12 @@ func latencies(all engine.Distributions) map[string]any {
 
 // latencyOf returns the statistics of a distribution that its samples support.
 func latencyOf(h *hist.Histogram) map[string]any {
-	stats := map[string]any{"count": h.Count(), "min": ms(h.Min()), "mean": h.Mean() / float64(time.Millisecond), "max": ms(h.Max())}
+	stats := map[string]any{
+		"count": h.Count(),
+		"min":   ms(h.Min()),
+		"mean":  h.Mean() / float64(time.Millisecond),
+		"max":   ms(h.Max()),
+	}
 	for name, value := range verdict.Spell(h) {
 		stats[name] = ms(value)
 	}

@@ -36,8 +36,13 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 		return nil, err
 	}
 	given := maps.Clone(o.given)
-	seed := uint64(o.integer("seed", 0, 0, 1<<52))                                                              //gosec:disable G115 -- the option has limits
-	loop := engine.Produce{Duration: o.duration("duration", 0), Count: uint64(o.integer("count", 0, 0, 1<<52))} //gosec:disable G115 -- the option has limits
+	seed := uint64(
+		o.integer("seed", 0, 0, 1<<52),
+	) //gosec:disable G115 -- the option has limits
+	loop := engine.Produce{
+		Duration: o.duration("duration", 0),
+		Count:    uint64(o.integer("count", 0, 0, 1<<52)),
+	} //gosec:disable G115 -- the option has limits
 	loop.LeastBatch, loop.Batch = batchOf(o)
 	if loop.Payload, err = p.payloadOf(o, opts, seed); err != nil {
 		return nil, err
@@ -183,7 +188,8 @@ func arrivalsOf(o *options, duration time.Duration, seed uint64) (arrivals, erro
 		return arrivals{}, fmt.Errorf("%s: %w", o.call, err)
 	}
 	return arrivals{
-		schedule: func() schedule.Schedule { s, _ := plan.Schedule(); return s }, peak: schedule.Peak(first), end: len(plan.Stages) > 0,
+		schedule: func() schedule.Schedule { s, _ := plan.Schedule(); return s }, peak: schedule.Peak(first),
+		end: len(plan.Stages) > 0,
 	}, nil
 }
 
@@ -227,7 +233,11 @@ func stagesOf(o *options, raw any, unit time.Duration) ([]schedule.Stage, error)
 func traceOf(o *options, raw any) (arrivals, error) {
 	for _, other := range []string{"rate", "timeUnit", "stages", "startRate", "arrivals"} {
 		if _, ok := o.take(other); ok {
-			return arrivals{}, fmt.Errorf("%s: options \"trace\" and %q: a trace has all the due times there are: give one of the two", o.call, other)
+			return arrivals{}, fmt.Errorf(
+				"%s: options \"trace\" and %q: a trace has all the due times there are: give one of the two",
+				o.call,
+				other,
+			)
 		}
 	}
 	text, ok := raw.(string)
@@ -242,7 +252,13 @@ func traceOf(o *options, raw any) (arrivals, error) {
 	if err != nil {
 		return arrivals{}, fmt.Errorf("%s: option \"trace\": %w", o.call, err)
 	}
-	return arrivals{schedule: func() schedule.Schedule { return trace }, peak: schedule.Peak(trace), end: true, sizes: sizes, keys: keys}, nil
+	return arrivals{
+		schedule: func() schedule.Schedule { return trace },
+		peak:     schedule.Peak(trace),
+		end:      true,
+		sizes:    sizes,
+		keys:     keys,
+	}, nil
 }
 
 // consuming returns the options of a loop for the result, defaults included.
@@ -273,7 +289,8 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 	given := maps.Clone(o.given)
 	loop, err := engine.Consume{
 		Batch: o.integer("batch", 0, 0, maxPrefetch), Ack: engine.AckMode(o.text("ack", "")), Work: o.duration("work", 0),
-		Duration: o.duration("duration", 0), Count: uint64(o.integer("count", 0, 0, 1<<52)), Idle: o.duration("idle", 0), //gosec:disable G115 -- the option has limits
+		Duration: o.duration("duration", 0), Idle: o.duration("idle", 0),
+		Count: uint64(o.integer("count", 0, 0, 1<<52)), //gosec:disable G115 -- the option has limits
 	}.Resolve(k.conn.address.Driver.Features)
 	if err != nil {
 		err = fmt.Errorf("consume: %w", err)
@@ -282,8 +299,11 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 	if err = errors.Join(err, o.done()); err != nil {
 		return nil, err
 	}
-	if _, ok := executors.MemberFrom(k.conn.in.vu.Context()); !ok && loop.Duration == 0 && loop.Count == 0 && loop.Idle == 0 {
-		return nil, errors.New(`consume: it would never end: give "duration", "count" or "idle", or run it in a scenario whose executor is "consumers"`)
+	if _, ok := executors.MemberFrom(k.conn.in.vu.Context()); !ok && loop.Duration == 0 && loop.Count == 0 &&
+		loop.Idle == 0 {
+		return nil, errors.New(
+			`consume: it would never end: give "duration", "count" or "idle", or run it in a scenario whose executor is "consumers"`,
+		)
 	}
 	series, err := k.conn.series(k.config.Topic, k.group)
 	if err != nil {

@@ -16,7 +16,11 @@ import (
 
 // messages reads the argument of send: one message, for which one has room, or an array of at most
 // most. A message is an object with body, key and headers, or only a body.
-func (c *connection) messages(v sobek.Value, most int, one *[1]driver.Message) (batch driver.Batch, single bool, err error) {
+func (c *connection) messages(
+	v sobek.Value,
+	most int,
+	one *[1]driver.Message,
+) (batch driver.Batch, single bool, err error) {
 	if !isArray(v) {
 		one[0], err = c.message(v)
 		return one[:], true, err
@@ -27,7 +31,11 @@ func (c *connection) messages(v sobek.Value, most int, one *[1]driver.Message) (
 		return nil, false, errors.New("the array of messages is empty")
 	}
 	if n > int64(most) {
-		return nil, false, fmt.Errorf("an array of %d messages: send at most %d at once, or raise the producer's option \"maxInFlight\"", n, most)
+		return nil, false, fmt.Errorf(
+			"an array of %d messages: send at most %d at once, or raise the producer's option \"maxInFlight\"",
+			n,
+			most,
+		)
 	}
 	batch = make(driver.Batch, n)
 	for i := range batch {
@@ -61,7 +69,10 @@ func (c *connection) message(v sobek.Value) (m driver.Message, err error) {
 	}
 	if sobek.IsNull(body) {
 		if !c.address.Driver.Features.Tombstones {
-			return m, fmt.Errorf("body: null: %s has no messages without a body (conn.features.tombstones is false)", c.address.Driver.Name)
+			return m, fmt.Errorf(
+				"body: null: %s has no messages without a body (conn.features.tombstones is false)",
+				c.address.Driver.Name,
+			)
 		}
 	} else if m.Body, err = c.in.bytesOf(body); err != nil {
 		return m, fmt.Errorf("body: %w", err)
@@ -131,7 +142,8 @@ func (in *instance) newMessage(of *consumer, buffer *engine.Buffer, i int) *sobe
 }
 
 var messageKeys = []string{
-	"topic", "key", "headers", "properties", "body", "attempt", "partition", "position", "timestamp", "text", "json", "latency",
+	"topic", "key", "headers", "properties", "body", "attempt", "partition", "position", "timestamp", "text", "json",
+	"latency",
 }
 
 func (m *message) Get(name string) sobek.Value {

@@ -269,8 +269,12 @@ func abort(vu modules.VU, err error) {
 }
 
 var (
-	errInTeardown = errors.New("the test has not used a broker before teardown: use one in setup or in a scenario too, such as by createTopic")
-	errInInit     = errors.New("not in the init context: there is no I/O before the test starts; call it in setup or in a VU function")
+	errInTeardown = errors.New(
+		"the test has not used a broker before teardown: use one in setup or in a scenario too, such as by createTopic",
+	)
+	errInInit = errors.New(
+		"not in the init context: there is no I/O before the test starts; call it in setup or in a VU function",
+	)
 )
 
 // async runs work in a goroutine and settles a promise with its outcome.

@@ -21,7 +21,8 @@ func networkOf(state *lib.State) *driver.Network {
 	if len(dialed(state.Options)) > 0 {
 		n.Dial = dialThrough(state.Dialer)
 	}
-	if o := state.Options; o.InsecureSkipTLSVerify.Bool || len(o.TLSAuth) > 0 || o.TLSVersion != nil || o.TLSCipherSuites != nil {
+	if o := state.Options; o.InsecureSkipTLSVerify.Bool || len(o.TLSAuth) > 0 || o.TLSVersion != nil ||
+		o.TLSCipherSuites != nil {
 		n.TLS = state.TLSConfig
 	}
 	return n
@@ -82,8 +83,11 @@ func (d *dialers) refuse(o lib.Options) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if names := dialed(o); len(names) > 0 && len(d.own) > 0 {
-		return fmt.Errorf("k6's options %s do not hold for %s: its client library dials by itself; leave them out, or use another driver",
-			strings.Join(names, ", "), strings.Join(d.own, ", "))
+		return fmt.Errorf(
+			"k6's options %s do not hold for %s: its client library dials by itself; leave them out, or use another driver",
+			strings.Join(names, ", "),
+			strings.Join(d.own, ", "),
+		)
 	}
 	return nil
 }

@@ -42,7 +42,9 @@ const nameTime = "20060102T150405Z"
 
 var (
 	errTooEarly    = errors.New("report: the test has not ended: call it in handleSummary")
-	errNotReported = errors.New("report: results were asked for, and handleSummary did not write them: export { handleSummary } from 'k6/x/broker', or see its error")
+	errNotReported = errors.New(
+		"report: results were asked for, and handleSummary did not write them: export { handleSummary } from 'k6/x/broker', or see its error",
+	)
 )
 
 // output is the state of the results' folder.
@@ -86,7 +88,11 @@ func (in *instance) settings() (s settings, err error) {
 		}
 		return value == yes
 	}
-	s.folder = report.Folder{Dir: read(envDir, reportDir), Name: read(envName, ""), Overwrite: flag(envOverwrite, "false", "true", "false")}
+	s.folder = report.Folder{
+		Dir:       read(envDir, reportDir),
+		Name:      read(envName, ""),
+		Overwrite: flag(envOverwrite, "false", "true", "false"),
+	}
 	s.on, s.meanwhile = flag(envReport, "on", "on", "off"), flag(envMeanwhile, "off", "on", "off")
 	switch {
 	case err != nil:
@@ -292,7 +298,10 @@ func (r *run) printTable() {
 	}
 	err := report.Text(os.Stdout, r.result())
 	if r.thinned() {
-		fmt.Printf("  (k6's summary has up to %d samples a second of each latency; this table and the thresholds have all)\n\n", samples.Budget)
+		fmt.Printf(
+			"  (k6's summary has up to %d samples a second of each latency; this table and the thresholds have all)\n\n",
+			samples.Budget,
+		)
 	}
 	if done := r.output.reported.Load(); done != nil {
 		if done.folder != "" {

@@ -88,7 +88,8 @@ const warmUpPoll = 5 * time.Millisecond
 // use of a broker calls it.
 func (in *instance) watchWarmUp() {
 	r := in.run
-	if r.warmUp.begun.Load() || lib.GetScenarioState(in.vu.Context()) == nil || !r.warmUp.begun.CompareAndSwap(false, true) {
+	if r.warmUp.begun.Load() || lib.GetScenarioState(in.vu.Context()) == nil ||
+		!r.warmUp.begun.CompareAndSwap(false, true) {
 		return
 	}
 	length := r.warmUp.asked()

@@ -100,15 +100,22 @@ func (r *run) join(es *lib.ExecutionState) {
 	count, index := placeOf(es)
 	switch {
 	case !shared:
-		r.logger.Warnf("this process has the execution segment %v, and no %s: it counts messages of the other processes as foreign; "+
-			"give all processes one name", et.Segment, envRun)
+		r.logger.Warnf(
+			"this process has the execution segment %v, and no %s: it counts messages of the other processes as foreign; "+
+				"give all processes one name",
+			et.Segment,
+			envRun,
+		)
 	case count > 0:
 		if n, _ := r.Processes(); n != 0 && n != count {
 			r.logger.Warnf("%s is %d, and the execution segment sequence has %d segments", envProcesses, n, count)
 		}
 		r.Join(count, index)
 	default:
-		r.logger.Warnf("this process has the execution segment %v without --execution-segment-sequence: processes do not wait for one another", et.Segment)
+		r.logger.Warnf(
+			"this process has the execution segment %v without --execution-segment-sequence: processes do not wait for one another",
+			et.Segment,
+		)
 	}
 	for _, c := range es.Test.Options.Scenarios.GetSortedConfigs() {
 		if !c.HasWork(et) && !executors.Ours(c) {
@@ -342,7 +349,10 @@ func (r *run) upload() {
 	now := *done
 	now.sent = err == nil
 	if err != nil {
-		now.err = errors.Join(done.err, fmt.Errorf("the results were not sent to the coordinator: %w; they are in %q", err, done.folder))
+		now.err = errors.Join(
+			done.err,
+			fmt.Errorf("the results were not sent to the coordinator: %w; they are in %q", err, done.folder),
+		)
 	}
 	r.output.reported.Store(&now)
 }

@@ -247,7 +247,8 @@ func (p *producer) dispatch(v sobek.Value) (*sobek.Promise, error) {
 	if s.batch, s.single, err = p.conn.messages(v, p.config.Window, &s.one); err != nil {
 		return nil, fmt.Errorf("send: %w", err)
 	}
-	if p.mode(false) == engine.StampInBody && p.conn.address.Driver.Features.Tombstones && slices.ContainsFunc(s.batch, bodiless) {
+	if p.mode(false) == engine.StampInBody && p.conn.address.Driver.Features.Tombstones &&
+		slices.ContainsFunc(s.batch, bodiless) {
 		return nil, errors.New(`send: body: null: there is a stamp in each body, by the producer's option "stamp"`)
 	}
 	s.due = p.conn.in.due.next()

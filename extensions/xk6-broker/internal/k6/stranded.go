@@ -11,8 +11,10 @@ import (
 // errStranded is the error of each iteration in a VU whose scripts no promise resumes. k6's
 // JavaScript runtime comes to that if an async function is interrupted after it was resumed, as at
 // the end of its scenario.
-var errStranded = errors.New("k6 interrupted the script of this VU at the end of an earlier scenario, and promises do not work in it any more: " +
-	"give that scenario a gracefulStop within which its iterations end")
+var errStranded = errors.New(
+	"k6 interrupted the script of this VU at the end of an earlier scenario, and promises do not work in it any more: " +
+		"give that scenario a gracefulStop within which its iterations end",
+)
 
 // strandedPause keeps a VU whose iterations all fail from spinning.
 const strandedPause = time.Second

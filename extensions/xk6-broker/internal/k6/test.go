@@ -89,7 +89,10 @@ func (r *run) checks() []result.Check {
 	var walk func(g *lib.Group)
 	walk = func(g *lib.Group) {
 		for _, c := range g.OrderedChecks {
-			all = append(all, result.Check{Name: strings.TrimPrefix(c.Path, lib.GroupSeparator), Passes: c.Passes, Fails: c.Fails})
+			all = append(
+				all,
+				result.Check{Name: strings.TrimPrefix(c.Path, lib.GroupSeparator), Passes: c.Passes, Fails: c.Fails},
+			)
 		}
 		for _, sub := range g.OrderedGroups {
 			walk(sub)

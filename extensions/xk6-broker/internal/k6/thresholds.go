@@ -54,7 +54,10 @@ func subjects(m *brokerMetrics, queue *executors.Metrics) []subject {
 			all = append(all, subject{metric, counter(metric)})
 		}
 	}
-	return append(all, subject{m.valid, (*judge).valid}) // last, because an undecided threshold is a reason against the run
+	return append(
+		all,
+		subject{m.valid, (*judge).valid},
+	) // last, because an undecided threshold is a reason against the run
 }
 
 // threshold is one that the test sets on a metric of the module.

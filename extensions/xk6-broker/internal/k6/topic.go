@@ -97,7 +97,12 @@ func (c *connection) compare(ctx context.Context, a driver.Admin, t *newTopic) e
 // differs returns an error for each option of the topic that is not as asked for. Lists and maps
 // are not compared, nor is an option whose zero value leaves the choice to the broker.
 func (t *newTopic) differs(of *driver.Driver, has driver.TopicInfo) error {
-	all, wanted := driver.Values{"replicas": has.Replicas}, driver.Values{"partitions": t.Partitions, "replicas": t.Replicas}
+	all, wanted := driver.Values{
+		"replicas": has.Replicas,
+	}, driver.Values{
+		"partitions": t.Partitions,
+		"replicas":   t.Replicas,
+	}
 	maps.Copy(all, has.Options)
 	maps.Copy(wanted, t.Options)
 	if has.Partitions > 0 {
@@ -118,7 +123,10 @@ func (t *newTopic) differs(of *driver.Driver, has driver.TopicInfo) error {
 			asked = cmp.Or(option.ZeroMeans, asked)
 		}
 		if value != asked {
-			errs = append(errs, &driver.OptionError{Name: name, Err: fmt.Errorf("%s exists with %v, asked for %v", t.Name, value, asked)})
+			errs = append(
+				errs,
+				&driver.OptionError{Name: name, Err: fmt.Errorf("%s exists with %v, asked for %v", t.Name, value, asked)},
+			)
 		}
 	}
 	return errors.Join(errs...)

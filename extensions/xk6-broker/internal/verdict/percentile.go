@@ -112,7 +112,12 @@ var (
 	fromDue = []recording.Trend{ // delay of the generator is in them
 		recording.PublishLatency, recording.RequestLatency, recording.E2ELatency, recording.FailedLatency,
 	}
-	fromSent    = []recording.Trend{recording.PublishTime, recording.RequestTime, recording.E2ETime, recording.DeliveryWait}
+	fromSent = []recording.Trend{
+		recording.PublishTime,
+		recording.RequestTime,
+		recording.E2ETime,
+		recording.DeliveryWait,
+	}
 	toConsumers = []recording.Trend{recording.E2ELatency, recording.E2ETime, recording.DeliveryWait}
 )
 

@@ -68,9 +68,17 @@ func Consume(c *mongo.Collection, count, each, inFlight int) (time.Duration, err
 			for {
 				var m message
 				now := time.Now()
-				err := c.FindOneAndUpdate(ctx, bson.D{{Key: "nextDelivery", Value: bson.D{{Key: "$lte", Value: now}}}},
-					bson.D{{Key: "$set", Value: bson.D{{Key: "nextDelivery", Value: now.Add(30 * time.Second)}}}, {Key: "$inc", Value: bson.D{{Key: "attempts", Value: 1}}}},
-					options.FindOneAndUpdate().SetSort(bson.D{{Key: "nextDelivery", Value: 1}}).SetReturnDocument(options.After)).Decode(&m)
+				err := c.FindOneAndUpdate(
+					ctx,
+					bson.D{{Key: "nextDelivery", Value: bson.D{{Key: "$lte", Value: now}}}},
+					bson.D{
+						{Key: "$set", Value: bson.D{{Key: "nextDelivery", Value: now.Add(30 * time.Second)}}},
+						{Key: "$inc", Value: bson.D{{Key: "attempts", Value: 1}}},
+					},
+					options.FindOneAndUpdate().
+						SetSort(bson.D{{Key: "nextDelivery", Value: 1}}).
+						SetReturnDocument(options.After),
+				).Decode(&m)
 				if errors.Is(err, mongo.ErrNoDocuments) {
 					return settle()
 				}

@@ -52,8 +52,11 @@ func Copy(c *pgx.Conn, table pgx.Identifier, body []byte, count, each int) (time
 // Consume leases count messages, each of them per statement, and deletes them.
 func Consume(c *pgx.Conn, table string, count, each int) (time.Duration, error) {
 	ctx := context.Background()
-	lease := fmt.Sprintf(`WITH chosen AS MATERIALIZED (SELECT id FROM %[1]s WHERE next_delivery <= now() ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED)
-		UPDATE %[1]s AS t SET next_delivery = now() + interval '30 s', attempts = attempts + 1 FROM chosen WHERE t.id = chosen.id RETURNING t.id, t.body`, table)
+	lease := fmt.Sprintf(
+		`WITH chosen AS MATERIALIZED (SELECT id FROM %[1]s WHERE next_delivery <= now() ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED)
+		UPDATE %[1]s AS t SET next_delivery = now() + interval '30 s', attempts = attempts + 1 FROM chosen WHERE t.id = chosen.id RETURNING t.id, t.body`,
+		table,
+	)
 	start := time.Now()
 	for got := 0; got < count; {
 		rows, err := c.Query(ctx, lease, each)

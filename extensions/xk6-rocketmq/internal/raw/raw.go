@@ -20,7 +20,17 @@ import (
 
 // As is a context of calls of the client of that name.
 func As(client string) context.Context {
-	return metadata.AppendToOutgoingContext(context.Background(), "x-mq-client-id", client, "x-mq-language", "GO", "x-mq-client-version", "5.0.1", "x-mq-protocol", "v2")
+	return metadata.AppendToOutgoingContext(
+		context.Background(),
+		"x-mq-client-id",
+		client,
+		"x-mq-language",
+		"GO",
+		"x-mq-client-version",
+		"5.0.1",
+		"x-mq-protocol",
+		"v2",
+	)
 }
 
 // Produce sends count messages, one with each request, with several requests at a time.
@@ -59,7 +69,12 @@ func Produce(channel *grpc.ClientConn, topic string, body []byte, count, request
 
 // Consume receives count messages in several loops, up to 32 with each request, and acknowledges
 // them. The group and the client must be registered.
-func Consume(channel *grpc.ClientConn, client, group string, queue *v2.MessageQueue, count, loops int) (time.Duration, error) {
+func Consume(
+	channel *grpc.ClientConn,
+	client, group string,
+	queue *v2.MessageQueue,
+	count, loops int,
+) (time.Duration, error) {
 	stub := v2.NewMessagingServiceClient(channel)
 	ctx, end := context.WithCancel(As(client))
 	defer end()
@@ -95,7 +110,9 @@ func receive(ctx context.Context, stub v2.MessagingServiceClient, group string, 
 	within, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	stream, err := stub.ReceiveMessage(within, &v2.ReceiveMessageRequest{
-		Group: &v2.Resource{Name: group}, MessageQueue: queue, BatchSize: 32, InvisibleDuration: durationpb.New(30 * time.Second),
+		Group: &v2.Resource{
+			Name: group,
+		}, MessageQueue: queue, BatchSize: 32, InvisibleDuration: durationpb.New(30 * time.Second),
 		FilterExpression: &v2.FilterExpression{Type: v2.FilterType_TAG, Expression: "*"},
 	})
 	if err != nil {
@@ -111,7 +128,13 @@ func receive(ctx context.Context, stub v2.MessagingServiceClient, group string, 
 			return 0, err
 		}
 		if m := part.GetMessage(); m != nil {
-			entries = append(entries, &v2.AckMessageEntry{MessageId: m.GetSystemProperties().GetMessageId(), ReceiptHandle: m.GetSystemProperties().GetReceiptHandle()})
+			entries = append(
+				entries,
+				&v2.AckMessageEntry{
+					MessageId:     m.GetSystemProperties().GetMessageId(),
+					ReceiptHandle: m.GetSystemProperties().GetReceiptHandle(),
+				},
+			)
 		}
 		if code := part.GetStatus().GetCode(); code > v2.Code_OK && code != v2.Code_MESSAGE_NOT_FOUND {
 			return 0, errors.New(part.GetStatus().String())
@@ -120,7 +143,10 @@ func receive(ctx context.Context, stub v2.MessagingServiceClient, group string, 
 	if len(entries) == 0 {
 		return 0, nil
 	}
-	answer, err := stub.AckMessage(context.WithoutCancel(within), &v2.AckMessageRequest{Group: &v2.Resource{Name: group}, Topic: queue.GetTopic(), Entries: entries})
+	answer, err := stub.AckMessage(
+		context.WithoutCancel(within),
+		&v2.AckMessageRequest{Group: &v2.Resource{Name: group}, Topic: queue.GetTopic(), Entries: entries},
+	)
 	if err == nil && answer.GetStatus().GetCode() != v2.Code_OK {
 		err = errors.New(answer.GetStatus().String())
 	}

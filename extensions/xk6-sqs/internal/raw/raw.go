@@ -84,9 +84,13 @@ func Receive(c *sqs.Client, url string, count, loops int) (time.Duration, error)
 			}
 			entries := make([]types.DeleteMessageBatchRequestEntry, len(in.Messages))
 			for i := range entries {
-				entries[i] = types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: in.Messages[i].ReceiptHandle}
+				entries[i] = types.DeleteMessageBatchRequestEntry{
+					Id:            aws.String(strconv.Itoa(i)),
+					ReceiptHandle: in.Messages[i].ReceiptHandle,
+				}
 			}
-			if _, err := c.DeleteMessageBatch(context.Background(), &sqs.DeleteMessageBatchInput{QueueUrl: &url, Entries: entries}); err != nil {
+			batch := &sqs.DeleteMessageBatchInput{QueueUrl: &url, Entries: entries}
+			if _, err := c.DeleteMessageBatch(context.Background(), batch); err != nil {
 				return fmt.Errorf("delete: %w", err)
 			}
 			got.Add(int64(len(entries)))

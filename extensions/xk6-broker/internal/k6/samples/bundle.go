@@ -76,7 +76,10 @@ func (b *Bundle) Spread(m *metrics.Metric, tags *metrics.TagSet, values []int64)
 }
 
 func (b *Bundle) add(m *metrics.Metric, tags *metrics.TagSet, at time.Time, v float64) {
-	b.samples = append(b.samples, metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: m, Tags: tags}, Time: at.Add(b.Shift), Value: v})
+	b.samples = append(
+		b.samples,
+		metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: m, Tags: tags}, Time: at.Add(b.Shift), Value: v},
+	)
 }
 
 // Close returns the samples.

@@ -24,7 +24,8 @@ func Has(reasons []reason.Reason, words string) bool {
 		}
 		for word := range strings.FieldsSeq(words) {
 			name, want, isValue := strings.Cut(word, "=")
-			if isValue && strings.ReplaceAll(has[name], " ", "_") != want || !isValue && word != string(r.Level) && word != string(r.Code) {
+			if isValue && strings.ReplaceAll(has[name], " ", "_") != want ||
+				!isValue && word != string(r.Level) && word != string(r.Code) {
 				return false
 			}
 		}
