@@ -55,7 +55,9 @@ func (c *conn) NewConsumer(ctx context.Context, config driver.ConsumerConfig) (d
 	if c.kind == fifo {
 		r.groups = &numbering{numbers: map[string]int32{}}
 	}
-	r.Consumer = lease.New[handle](lease.Config{Prefetch: config.Prefetch, Time: r.visibility, Settled: errSettled})
+	r.Consumer = lease.New[handle](lease.Config{
+		Prefetch: config.Prefetch, Time: r.visibility, Settled: errSettled, Ahead: requests * maxEntries,
+	})
 	for range requests {
 		r.Poll(maxEntries, r.fetch)
 	}

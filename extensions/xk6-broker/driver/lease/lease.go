@@ -3,6 +3,7 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -19,6 +20,8 @@ type Config struct {
 	Time time.Duration
 	// Settled is the error for a message that was settled already.
 	Settled error
+	// Ahead is the most messages that wait to be received; 0 is Prefetch.
+	Ahead int
 }
 
 // Delivery is one delivery of a message, with the driver's handle to settle it. It is the message's
@@ -37,6 +40,7 @@ type Consumer[H any] struct {
 	config Config
 	in     *inbox.Inbox[*Delivery[H]]
 	room   *inbox.Room
+	ahead  *inbox.Room
 
 	open     context.Context // ends with Close
 	leave    context.CancelFunc
@@ -52,6 +56,7 @@ type Consumer[H any] struct {
 // New returns a consumer that fetches nothing yet.
 func New[H any](config Config) *Consumer[H] {
 	c := &Consumer[H]{config: config, room: inbox.NewRoom(config.Prefetch), held: map[*Delivery[H]]struct{}{}}
+	c.ahead = inbox.NewRoom(cmp.Or(config.Ahead, config.Prefetch))
 	c.in = inbox.New(c.hand)
 	c.open, c.leave = context.WithCancel(context.Background())
 	c.fetching, c.stop = context.WithCancel(context.Background())
@@ -67,7 +72,17 @@ func (c *Consumer[H]) Go(do func(open context.Context)) {
 // Poll calls fetch for at most so many messages whenever there is room, until Close. open ends with
 // Close, and stops waiting for messages; [Consumer.Fetching] is for the request that leases them.
 func (c *Consumer[H]) Poll(most int, fetch func(open context.Context, most int) ([]*Delivery[H], error)) {
-	c.loops.Go(func() { c.in.Poll(c.room, most, fetch) })
+	c.loops.Go(func() {
+		c.in.Poll(c.room, most, func(open context.Context, most int) ([]*Delivery[H], error) {
+			most, err := c.ahead.Reserve(open, most, most)
+			if err != nil {
+				return nil, err
+			}
+			all, err := fetch(open, most)
+			c.ahead.Give(most - len(all))
+			return all, err
+		})
+	})
 }
 
 // Fetching returns a context that ends when Close no longer waits for fetches. Messages of a fetch
@@ -84,6 +99,7 @@ func (c *Consumer[H]) Receive(ctx context.Context, b driver.Batch) (int, error) 
 
 // hand fills a batch and holds its messages.
 func (c *Consumer[H]) hand(b driver.Batch, arrived []*Delivery[H]) {
+	c.ahead.Give(len(arrived))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, d := range arrived {
