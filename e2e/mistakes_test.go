@@ -105,7 +105,7 @@ func TestTheNumberOfProcessesMustMakeSense(t *testing.T) {
 	for want, env := range map[string][]string{
 		`BROKER_PROCESSES: \"two\" is not a number of processes`: {"BROKER_RUN=a", "BROKER_PROCESSES=two"},
 		`BROKER_PROCESSES: \"0\" is not a number of processes`:   {"BROKER_RUN=a", "BROKER_PROCESSES=0"},
-		"give them all one BROKER_RUN":                           {"BROKER_PROCESSES=2"},
+		"give all of them the same BROKER_RUN":                   {"BROKER_PROCESSES=2"},
 	} {
 		if r := harness.K6(t, env, "run", "--quiet", harness.Quick); r.Code == 0 || !strings.Contains(r.Stderr, want) {
 			t.Errorf("want %q\n%v", want, r)

@@ -77,7 +77,7 @@ func TestAFolderThatIsTakenFailsInInit(t *testing.T) {
 	if result, err := summary.Read(filepath.Join(dir, "mine")); err != nil || result.Topics[0].Counts["sent"] != 200 {
 		t.Errorf("%v, %v", result, err)
 	}
-	if r := harness.K6(t, harness.Settings(dir, "../escape"), "run", "--quiet", harness.Quick); r.Code == 0 || !strings.Contains(r.Stderr, "no name for a folder") {
+	if r := harness.K6(t, harness.Settings(dir, "../escape"), "run", "--quiet", harness.Quick); r.Code == 0 || !strings.Contains(r.Stderr, "not a name for a folder") {
 		t.Error(r)
 	}
 }

@@ -36,7 +36,7 @@ func latency(t recording.Trend) decider {
 		var portions []verdict.Portion
 		for s, m := range part.measured {
 			for l := range recording.Loop(recording.NumLoops) {
-				if trendTags(tagsOf(s.Labels), t, l).Contains(part.tags) {
+				if inLoop(m, t, l) && trendTags(tagsOf(s.Labels), t, l).Contains(part.tags) {
 					portions = append(portions, verdict.Portion{
 						Broker: s.Broker, Topic: s.Topic, Group: s.Group, Loop: l,
 						Histogram: m.Trends.Trend(l, t), Missing: m.Failed(t),
@@ -46,6 +46,15 @@ func latency(t recording.Trend) decider {
 		}
 		return verdict.Latency(part.result, c, t.String(), portions)
 	}
+}
+
+// inLoop reports whether a trend has values in a loop, or is the open one of a trend without values.
+func inLoop(m *engine.Measured, t recording.Trend, l recording.Loop) bool {
+	open, closed := m.Trends.Trend(recording.Open, t).Count(), m.Trends.Trend(recording.Closed, t).Count()
+	if l == recording.Closed {
+		return closed > 0
+	}
+	return open > 0 || closed == 0
 }
 
 // wait is for the trend of the executor open-arrival-rate.

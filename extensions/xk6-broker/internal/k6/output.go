@@ -305,7 +305,11 @@ func (r *run) printTable() {
 	}
 	if done := r.output.reported.Load(); done != nil {
 		if done.folder != "" {
-			fmt.Printf("  results: %s\n\n", filepath.Join(done.folder, report.PageFile))
+			path := filepath.Join(done.folder, report.PageFile)
+			if _, err := os.Stat(path); err != nil { // the disk was full
+				path = filepath.Join(done.folder, report.SummaryFile)
+			}
+			fmt.Printf("  results: %s\n\n", path)
 		}
 		if done.sent {
 			fmt.Printf("  sent to the coordinator at %s\n\n", r.processes.coordination.address)
