@@ -172,28 +172,10 @@ func features(proven map[string]drivertest.Outcome) string {
 		f := d.Features
 		received, confirmed := place(f)
 		row(
-			"`"+d.Name+"`",
-			"`"+strings.Join(d.Schemes, ":` `")+":`",
-			f.Confirm.String(),
-			delivery(f),
-			f.Order.String(),
-			set(
-				f.Settle,
-				driver.Ack,
-				driver.Requeue,
-				driver.Reject,
-			),
-			set(f.Start, driver.StartNew, driver.StartEarliest),
-			yes(f.Groups),
-			yes(f.Fanout),
-			yes(f.Replay),
-			yes(f.Key),
-			yes(f.Headers),
-			yes(f.Attempts),
-			yes(f.Tombstones),
-			requests(f),
-			received,
-			confirmed,
+			"`"+d.Name+"`", "`"+strings.Join(d.Schemes, ":` `")+":`", f.Confirm.String(), delivery(f), f.Order.String(),
+			set(f.Settle, driver.Ack, driver.Requeue, driver.Reject),
+			set(f.Start, driver.StartNew, driver.StartEarliest), yes(f.Groups), yes(f.Fanout), yes(f.Replay),
+			yes(f.Key), yes(f.Headers), yes(f.Attempts), yes(f.Tombstones), requests(f), received, confirmed,
 			conformance(proven, d.Name),
 		)
 	}
@@ -221,8 +203,7 @@ func place(f driver.Features) (received, confirmed string) {
 func set[T interface {
 	~uint8
 	fmt.Stringer
-}](have T, all ...T,
-) string {
+}](have T, all ...T) string {
 	var names []string
 	for _, one := range all {
 		if have&one != 0 {

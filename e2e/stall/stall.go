@@ -53,9 +53,7 @@ export default async function () { await p.send('x'); }
 // Ways returns the compared ways.
 func Ways() []Way {
 	produce := fmt.Sprintf(
-		"export default async function () { await p.produce({ rate: %d, duration: '%s' }); }",
-		Rate,
-		Length,
+		"export default async function () { await p.produce({ rate: %d, duration: '%s' }); }", Rate, Length,
 	)
 	return []Way{
 		{"`open-arrival-rate`, 50 VUs", vus("open-arrival-rate", 50)},

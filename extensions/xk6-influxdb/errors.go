@@ -13,8 +13,7 @@ import (
 var (
 	errTimeout = errors.New("the option timeout")
 	errLarge   = fmt.Errorf(
-		"the body is larger than the %d bytes that a string field may have, as it is sent",
-		maxField,
+		"the body is larger than the %d bytes that a string field may have, as it is sent", maxField,
 	)
 )
 

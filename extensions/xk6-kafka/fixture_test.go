@@ -44,8 +44,7 @@ func newFixture(t testing.TB, url string) *fixture {
 
 func closed(t testing.TB, c interface {
 	Close(ctx context.Context) error
-},
-) {
+}) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -40,12 +40,9 @@ func (c *conn) newGroupConsumer(ctx context.Context, cfg driver.ConsumerConfig) 
 	if err != nil {
 		return nil, err
 	}
-	options = append(options,
-		kgo.AutoCommitMarks(),
-		kgo.AutoCommitInterval(cfg.Options.Duration("commitInterval")),
-		kgo.AutoCommitCallback(g.committed),
-		kgo.OnPartitionsAssigned(g.assigned),
-		kgo.OnPartitionsRevoked(g.revoked),
+	options = append(
+		options, kgo.AutoCommitMarks(), kgo.AutoCommitInterval(cfg.Options.Duration("commitInterval")),
+		kgo.AutoCommitCallback(g.committed), kgo.OnPartitionsAssigned(g.assigned), kgo.OnPartitionsRevoked(g.revoked),
 		kgo.OnPartitionsLost(g.lost),
 	)
 	if g.client, err = c.newClient(options...); err != nil {

@@ -75,8 +75,7 @@ func (c *conn) readSpans(ctx context.Context, topic string, spans map[int32]span
 		return nil
 	}
 	cl, err := c.newClient(
-		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: from}),
-		kgo.FetchMaxWait(100*time.Millisecond),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: from}), kgo.FetchMaxWait(100*time.Millisecond),
 		kgo.BrokerMaxReadBytes(1<<30),
 	)
 	if err != nil {

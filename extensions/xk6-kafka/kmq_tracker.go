@@ -48,19 +48,15 @@ type tracked struct {
 // trackers is the group of a queue's trackers.
 func (q *queue) trackers() string { return q.group + "__redelivery" }
 
-func (c *kmqConn) newTracker(
-	ctx context.Context, q queue, v driver.Values, fail func(error),
-) (_ *tracker, err error) {
+func (c *kmqConn) newTracker(ctx context.Context, q queue, v driver.Values, fail func(error)) (_ *tracker, err error) {
 	t := &tracker{
 		member: newMember(c.conn, q.markers, q.trackers()), queue: q, fail: fail,
 		partitions: map[int32]*tracked{},
 	}
-	if t.client, err = c.newClient(append(append(t.options(v), c.sendingAgain()...),
-		kgo.DisableAutoCommit(),
-		kgo.BrokerMaxReadBytes(1<<30),
+	if t.client, err = c.newClient(append(
+		append(t.options(v), c.sendingAgain()...), kgo.DisableAutoCommit(), kgo.BrokerMaxReadBytes(1<<30),
 		kgo.OnPartitionsAssigned(func(context.Context, *kgo.Client, map[string][]int32) { t.answer(nil) }),
-		kgo.OnPartitionsRevoked(t.revoked),
-		kgo.OnPartitionsLost(t.revoked),
+		kgo.OnPartitionsRevoked(t.revoked), kgo.OnPartitionsLost(t.revoked),
 	)...); err != nil {
 		return nil, err
 	}
@@ -205,9 +201,7 @@ func (t *tracker) sendAgain(ctx context.Context, due map[int32][]*begun) error {
 }
 
 // originals reads the messages that are due from the topic itself.
-func (t *tracker) originals(
-	ctx context.Context, due map[int32][]*begun,
-) (map[int32]map[int64]*kgo.Record, error) {
+func (t *tracker) originals(ctx context.Context, due map[int32][]*begun) (map[int32]map[int64]*kgo.Record, error) {
 	starts, err := t.conn.offsets(ctx, t.queue.topic, driver.StartEarliest)
 	if err != nil {
 		return nil, err

@@ -42,9 +42,7 @@ func (c *conn) uncommitted(ctx context.Context, group string, all kadm.Offsets) 
 }
 
 func (c *conn) committed(
-	ctx context.Context,
-	group string,
-	topics ...string,
+	ctx context.Context, group string, topics ...string,
 ) (committed kadm.OffsetResponses, err error) {
 	err = c.retry(ctx, func() (err error) {
 		if committed, err = c.admin.FetchOffsetsForTopics(ctx, group, topics...); err != nil {

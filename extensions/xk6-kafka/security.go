@@ -63,8 +63,7 @@ func saslMechanism(t driver.Target) (sasl.Mechanism, error) {
 	}
 	if user == "" || password == "" {
 		return nil, fmt.Errorf(
-			"sasl %s needs a user and a password, in the URL or as the options user and password",
-			kind,
+			"sasl %s needs a user and a password, in the URL or as the options user and password", kind,
 		)
 	}
 	switch kind {

@@ -68,9 +68,7 @@ func (c *conn) topic(ctx context.Context, name string) (*streamMetadata, error) 
 }
 
 // last returns the last event of a stream; nil if it has none.
-func (c *conn) last(
-	ctx context.Context, stream string,
-) (event *streams.ReadResp_ReadEvent_RecordedEvent, err error) {
+func (c *conn) last(ctx context.Context, stream string) (event *streams.ReadResp_ReadEvent_RecordedEvent, err error) {
 	err = c.call(ctx, func(ctx context.Context, o grpc.CallOption) error {
 		request := reading(stream)
 		request.Options.ReadDirection = streams.ReadReq_Options_Backwards

@@ -44,9 +44,7 @@ func open(ctx context.Context, t driver.Target) (driver.Conn, error) {
 	c := &conn{monitor: &monitor{}, timeout: t.Options.Duration("timeout")}
 	limit := t.Options.Duration("connectTimeout")
 	within, cancel := context.WithTimeoutCause(
-		ctx,
-		limit,
-		&timeoutError{"connectTimeout", limit, context.DeadlineExceeded},
+		ctx, limit, &timeoutError{"connectTimeout", limit, context.DeadlineExceeded},
 	)
 	defer cancel()
 	connecting, settled := c.monitor.connecting(within, len(t.Hosts))

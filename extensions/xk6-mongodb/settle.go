@@ -52,9 +52,7 @@ func (r *consumer) end(ctx context.Context, all []*delivery, o driver.Outcome) (
 	}
 	if o == driver.Requeue {
 		done, err := r.settling.UpdateMany(
-			ctx,
-			these(all),
-			returning(bson.NewDateTimeFromTime(r.conn.now().Add(r.delay)), false),
+			ctx, these(all), returning(bson.NewDateTimeFromTime(r.conn.now().Add(r.delay)), false),
 		)
 		if err != nil {
 			return 0, r.conn.reason(ctx, err)

@@ -72,8 +72,7 @@ func dial(t *testing.T, url string, options map[string]any) server {
 
 func closing(t *testing.T, x interface {
 	Close(ctx context.Context) error
-},
-) {
+}) {
 	t.Helper()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)

@@ -88,11 +88,7 @@ func (c *conn) indexed(ctx context.Context, topic string) (bool, error) {
 		}
 		if i.Name == indexName {
 			has := fmt.Sprintf(
-				"has an index %s of %v, sparse %t, hidden %t, partial %t",
-				i.Name,
-				i.Key,
-				i.Sparse,
-				i.Hidden,
+				"has an index %s of %v, sparse %t, hidden %t, partial %t", i.Name, i.Key, i.Sparse, i.Hidden,
 				i.PartialFilterExpression != nil,
 			)
 			return false, &differenceError{topic, has, "have one of nextDelivery, ascending, and of every document"}

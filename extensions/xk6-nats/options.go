@@ -21,9 +21,7 @@ func connectOptions() []driver.Option {
 	}
 	return append(driver.ConnectOptions(), []driver.Option{
 		option(
-			"name",
-			driver.String,
-			"",
+			"name", driver.String, "",
 			"Name of the connection in the server's monitoring, instead of the one that the tool gives.",
 		),
 		secret("token", "Token; a user without a password in the URL is a token, too."),
@@ -31,8 +29,7 @@ func connectOptions() []driver.Option {
 		option("creds", driver.File, "", "A credentials file: a user's JWT and seed."),
 		timeout("reconnectWait", "100ms", "Pause before the same server is tried again after the connection broke."),
 		timeout(
-			"pingInterval",
-			"20s",
+			"pingInterval", "20s",
 			"Pause between pings that find a dead connection; it counts as broken after two without an answer.",
 		),
 		timeout("writeTimeout", "30s", "How long the socket may refuse to take data before the connection counts as broken."),

@@ -170,9 +170,7 @@ func (c streamConn) Backlog(ctx context.Context, topic, group string) (b driver.
 		if err == nil {
 			info := k.CachedInfo()
 			return driver.Backlog{
-				Messages: int64(
-					info.NumPending,
-				) + int64(
+				Messages: int64(info.NumPending) + int64(
 					info.NumAckPending,
 				), Undelivered: int64(info.NumPending), //gosec:disable G115 -- counts, far below the limit
 				// The server may be done with a message before the consumer has settled it.

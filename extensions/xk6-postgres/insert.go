@@ -29,10 +29,7 @@ const notification = "SELECT set_config('synchronous_commit', 'off', true), pg_n
 // insert commits the messages, calls confirmed, and notifies in a second transaction. A notifying
 // transaction holds up all others of its kind, so it must not wait for the disk.
 func (in *inserting) insert(
-	ctx context.Context,
-	s *session,
-	all []outbox.Item[outgoing],
-	confirmed func(),
+	ctx context.Context, s *session, all []outbox.Item[outgoing], confirmed func(),
 ) (err error) {
 	statement, values, err := in.parameters(s.TypeMap(), all)
 	if err != nil {
@@ -87,8 +84,7 @@ func (in *inserting) committed(pipeline *pgconn.Pipeline) (rows int64, err error
 
 // parameters returns the statement and its arrays. A missing key, body or header is NULL.
 func (in *inserting) parameters(
-	types *pgtype.Map,
-	all []outbox.Item[outgoing],
+	types *pgtype.Map, all []outbox.Item[outgoing],
 ) (statement string, values [][]byte, err error) {
 	in.keys, in.bodies, in.headers = in.keys[:0], in.bodies[:0], in.headers[:0]
 	bare := true

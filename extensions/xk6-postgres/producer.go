@@ -54,11 +54,7 @@ func (c *conn) NewProducer(ctx context.Context, config driver.ProducerConfig) (d
 	most := int(config.Options.Int("transaction"))
 	size := func(o outgoing) int { return len(o.Body) }
 	p.out = outbox.Start(
-		1,
-		most,
-		maxBytes,
-		size,
-		func(ctx context.Context, all []outbox.Item[outgoing]) { p.insert(ctx, in, all) },
+		1, most, maxBytes, size, func(ctx context.Context, all []outbox.Item[outgoing]) { p.insert(ctx, in, all) },
 	)
 	return p, nil
 }

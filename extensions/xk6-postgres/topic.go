@@ -62,10 +62,7 @@ type differenceError struct{ table, column, is, want string }
 
 func (e *differenceError) Error() string {
 	return fmt.Sprintf(
-		"table %s is there and no topic: its column %q is of type %s, and should be %s",
-		e.table,
-		e.column,
-		e.is,
+		"table %s is there and no topic: its column %q is of type %s, and should be %s", e.table, e.column, e.is,
 		e.want,
 	)
 }

@@ -42,11 +42,7 @@ func init() {
 		Protocol: protocol,
 		Features: features,
 		Options: slices.Concat(
-			connectOptions(),
-			produceOptions(),
-			consumeOptions(shared),
-			sharedOptions(),
-			topicOptions(),
+			connectOptions(), produceOptions(), consumeOptions(shared), sharedOptions(), topicOptions(),
 		),
 		Open:     shared.open,
 		Classify: classify,

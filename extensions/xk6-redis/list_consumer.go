@@ -69,8 +69,7 @@ func (c listConn) NewConsumer(ctx context.Context, config driver.ConsumerConfig)
 	}
 	s := &listConsumer{
 		intake: newIntake(
-			config.Prefetch,
-			true,
+			config.Prefetch, true,
 		), client: c.client, keys: keysOf(config.Topic), me: c.name + "-" + rand.Text(),
 		lease: config.Options.Duration("lease"), in: c.link(config.Topic, block), out: c.link(config.Topic, 0), burst: 1,
 	}

@@ -72,8 +72,7 @@ func consume(t testing.TB, c driver.Conn, url string, config driver.ConsumerConf
 
 func shut(t testing.TB, c interface {
 	Close(ctx context.Context) error
-},
-) {
+}) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -65,10 +65,7 @@ func (c streamConn) Backlog(ctx context.Context, topic, group string) (driver.Ba
 
 // undelivered is how many entries of the stream are after the last that the group was given.
 func (c streamConn) undelivered(
-	ctx context.Context,
-	topic string,
-	g *redis.XInfoGroup,
-	s *redis.XInfoStream,
+	ctx context.Context, topic string, g *redis.XInfoGroup, s *redis.XInfoStream,
 ) (n int64, err error) {
 	reliable := g.Lag >= 0 && c.server.atLeast(7, 0) // before Redis 7, or after deletions, the server has no lag
 	key := [2]string{topic, g.Name}
@@ -101,11 +98,7 @@ func (c streamConn) undelivered(
 // pending counts the pending entries that are still in the stream, because the server also lists
 // removed ones. Listed is the first page. Before Redis 7 the server does not report deletions.
 func (c streamConn) pending(
-	ctx context.Context,
-	topic string,
-	g *redis.XInfoGroup,
-	s *redis.XInfoStream,
-	listed []redis.XPendingExt,
+	ctx context.Context, topic string, g *redis.XInfoGroup, s *redis.XInfoStream, listed []redis.XPendingExt,
 ) (n int64, err error) {
 	if s.Length == 0 {
 		return 0, nil

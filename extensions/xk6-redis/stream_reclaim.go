@@ -24,10 +24,7 @@ func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseco
 // pendingOf lists pending entries from an id on, with a minimum idle time, of one consumer or of
 // all.
 func (s *streamConsumer) pendingOf(
-	ctx context.Context,
-	consumer string,
-	idle time.Duration,
-	from string,
+	ctx context.Context, consumer string, idle time.Duration, from string,
 ) ([]redis.XPendingExt, error) {
 	return s.client.XPendingExt(ctx, &redis.XPendingExtArgs{
 		Stream: s.config.Topic, Group: s.config.Group, Idle: idle, Start: from, End: "+", Count: page, Consumer: consumer,

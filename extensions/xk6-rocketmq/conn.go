@@ -46,10 +46,7 @@ func open(ctx context.Context, t driver.Target) (driver.Conn, error) {
 		if ctx.Err() == nil &&
 			time.Since(begin) >= within { // gRPC gives up by a clock of its own, which may run out a little before the context
 			return nil, fmt.Errorf(
-				"no answer from %s within %s: %w",
-				strings.Join(t.Hosts, ","),
-				within,
-				context.DeadlineExceeded,
+				"no answer from %s within %s: %w", strings.Join(t.Hosts, ","), within, context.DeadlineExceeded,
 			)
 		}
 		return nil, err
@@ -96,10 +93,7 @@ func explain(ctx context.Context, err error, host string) error {
 	switch status.Code(err) {
 	case codes.Unavailable, codes.Internal, codes.Unknown, codes.Unimplemented:
 		return fmt.Errorf(
-			"%s does not answer as a RocketMQ proxy does, whose port for gRPC is %s by default: %w",
-			host,
-			port,
-			err,
+			"%s does not answer as a RocketMQ proxy does, whose port for gRPC is %s by default: %w", host, port, err,
 		)
 	default:
 		return err

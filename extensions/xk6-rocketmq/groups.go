@@ -115,11 +115,7 @@ func (c *conn) leave(ctx context.Context, topic, group string) error {
 
 func (a *admin) deleteGroup(ctx context.Context, s set, group string) error {
 	_, _, err := a.broker.Call(
-		ctx,
-		s.master(),
-		deleteGroup,
-		map[string]string{"groupName": group, "cleanOffset": "true"},
-		nil,
+		ctx, s.master(), deleteGroup, map[string]string{"groupName": group, "cleanOffset": "true"}, nil,
 	)
 	if isNotFound(err) {
 		return nil

@@ -172,8 +172,7 @@ func (r *consumer) unregister(ctx context.Context) {
 		if s, err := r.conn.servers.at(b.address); err == nil {
 			within, cancel := context.WithTimeout(ctx, time.Second)
 			_, _ = s.NotifyClientTermination(
-				r.conn.servers.as(within, r.id),
-				&v2.NotifyClientTerminationRequest{Group: r.conn.resource(r.group)},
+				r.conn.servers.as(within, r.id), &v2.NotifyClientTerminationRequest{Group: r.conn.resource(r.group)},
 			)
 			cancel()
 		}

@@ -50,9 +50,7 @@ func (r *consumer) ack(ctx context.Context, all []*delivery) []error {
 
 // ackAt returns the results of the entries, or none if all of them are acknowledged.
 func (r *consumer) ackAt(
-	ctx context.Context,
-	s *server,
-	entries []*v2.AckMessageEntry,
+	ctx context.Context, s *server, entries []*v2.AckMessageEntry,
 ) (results []*v2.AckMessageResultEntry, err error) {
 	err = r.call(ctx, func(ctx context.Context) error {
 		group, topic := r.conn.resource(r.group), r.conn.resource(r.cfg.Topic)

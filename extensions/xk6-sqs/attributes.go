@@ -22,8 +22,7 @@ const emptyValue = "-"
 
 // encodeAttributes makes attributes of headers, and returns how many bytes they have.
 func encodeAttributes(
-	headers []driver.Header,
-	isBase64 bool,
+	headers []driver.Header, isBase64 bool,
 ) (all map[string]types.MessageAttributeValue, size int, err error) {
 	if len(headers) == 0 && !isBase64 {
 		return nil, 0, nil

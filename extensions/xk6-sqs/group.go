@@ -36,9 +36,7 @@ type groupError struct{ length int }
 
 func (e *groupError) Error() string {
 	return fmt.Sprintf(
-		"the key is %d characters long as the name of a message group, which may have %d",
-		e.length,
-		maxGroup,
+		"the key is %d characters long as the name of a message group, which may have %d", e.length, maxGroup,
 	)
 }
 

@@ -88,8 +88,7 @@ func (r *consumer) remove(
 		entries[i] = types.DeleteMessageBatchRequestEntry{Id: ids[i], ReceiptHandle: d.Handle.receipt}
 	}
 	out, err := r.client.DeleteMessageBatch(
-		ctx,
-		&sqs.DeleteMessageBatchInput{QueueUrl: aws.String(r.url), Entries: entries},
+		ctx, &sqs.DeleteMessageBatchInput{QueueUrl: aws.String(r.url), Entries: entries},
 	)
 	if err != nil {
 		return nil, nil, err

@@ -20,12 +20,7 @@ const InURL = " in the URL"
 func (e *UnknownOptionError) Error() string {
 	hint := Suggest(e.Name, e.Known)
 	return fmt.Sprintf(
-		"%s has no option %q%s%s: known are %s",
-		e.Driver,
-		e.Name,
-		e.Where,
-		hint,
-		strings.Join(e.Known, ", "),
+		"%s has no option %q%s%s: known are %s", e.Driver, e.Name, e.Where, hint, strings.Join(e.Known, ", "),
 	)
 }
 

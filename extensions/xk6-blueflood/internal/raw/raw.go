@@ -12,9 +12,7 @@ import (
 )
 
 // Ingest sends count points of metrics that take turns, and returns the time for them.
-func Ingest(
-	c *http.Client, url, prefix, value string, metrics, count, batch, requests int,
-) (time.Duration, error) {
+func Ingest(c *http.Client, url, prefix, value string, metrics, count, batch, requests int) (time.Duration, error) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	errs := make(chan error, requests)

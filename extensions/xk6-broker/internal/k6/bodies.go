@@ -43,8 +43,7 @@ func (in *instance) bodies(at, opts sobek.Value) (*sobek.Object, error) {
 		return nil, errBodiesInInit
 	}
 	b, err := in.run.files.get(
-		fmt.Sprint(lines, " ", path),
-		func() (*bodies, error) { return readBodies(fs, path, lines) },
+		fmt.Sprint(lines, " ", path), func() (*bodies, error) { return readBodies(fs, path, lines) },
 	)
 	if err != nil {
 		return nil, fmt.Errorf("bodies: %s: %w", file, err)

@@ -93,8 +93,7 @@ func (c *connection) endpoint(name string) engine.Endpoint {
 // resolve returns the values of the driver's options of a scope, and the values for the result:
 // with secrets masked, and with the profile.
 func (c *connection) resolve(
-	scope driver.Scope,
-	given map[string]any,
+	scope driver.Scope, given map[string]any,
 ) (values driver.Values, shown map[string]any, err error) {
 	if values, err = c.address.Resolve(scope, given); err != nil {
 		return nil, nil, err
@@ -114,10 +113,7 @@ func features(f driver.Features) map[string]any {
 	return map[string]any{
 		"order": f.Order.String(), "confirm": f.Confirm.String(), "deliver": deliver,
 		"settle": names(
-			f.Settle,
-			driver.Ack,
-			driver.Requeue,
-			driver.Reject,
+			f.Settle, driver.Ack, driver.Requeue, driver.Reject,
 		), "start": names(f.Start, driver.StartNew, driver.StartEarliest),
 		"settleConfirmed": f.SettleConfirmed.String(), "async": f.Async, "replay": f.Replay, "groups": f.Groups,
 		"fanout": f.Fanout,
@@ -131,8 +127,7 @@ func features(f driver.Features) map[string]any {
 func names[T interface {
 	~uint8
 	fmt.Stringer
-}](set T, all ...T,
-) []string {
+}](set T, all ...T) []string {
 	list := []string{}
 	for _, one := range all {
 		if set&one != 0 {
@@ -150,8 +145,7 @@ func (c *connection) require(wanted map[string]any) error {
 		got, ok := have[name]
 		if !ok {
 			return fmt.Errorf(
-				"require: no feature %q%s: see conn.features",
-				name,
+				"require: no feature %q%s: see conn.features", name,
 				driver.Suggest(name, slices.Sorted(maps.Keys(have))),
 			)
 		}

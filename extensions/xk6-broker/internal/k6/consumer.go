@@ -175,8 +175,7 @@ func (k *consumer) dismiss(opened []*engine.Consumer) {
 
 // with runs work with the VU's consumer in a goroutine, and settles the promise of the verb.
 func (k *consumer) with(
-	verb string,
-	work func(context.Context, *engine.Consumer) (func() (any, error), error),
+	verb string, work func(context.Context, *engine.Consumer) (func() (any, error), error),
 ) *sobek.Promise {
 	return k.do(verb, func(ctx context.Context, c *engine.Consumer, settle settler) {
 		value, err := work(ctx, c)

@@ -93,8 +93,7 @@ func (s *slots) due(state *lib.State, now int64) int64 {
 		return now
 	}
 	return min(
-		now,
-		s.start+s.period*int64(state.GetScenarioGlobalVUIter()),
+		now, s.start+s.period*int64(state.GetScenarioGlobalVUIter()),
 	) //gosec:disable G115 -- a count, far below the limit
 }
 

@@ -94,8 +94,7 @@ func (r *run) interrupt() {
 	r.StopWaiting()
 	r.logger.Infof(
 		"interrupted: waiting for up to %v for the answers to %d sends, and for the consumers to leave",
-		interruptedDrain+interruptedEnd,
-		r.InFlight(),
+		interruptedDrain+interruptedEnd, r.InFlight(),
 	)
 	r.stopWaiting()
 }
@@ -157,11 +156,8 @@ func (r *run) close() {
 		ctx,
 		engine.Drain{Limit: drain, Stop: r.interrupted.Done(), Tell: func(topic, group string, missing uint64) {
 			r.logger.Infof(
-				"%s: %d messages for group %q have not arrived: reading on for up to %v (Ctrl-C ends that)",
-				topic,
-				missing,
-				group,
-				drain,
+				"%s: %d messages for group %q have not arrived: reading on for up to %v (Ctrl-C ends that)", topic,
+				missing, group, drain,
 			)
 		}},
 	)

@@ -36,9 +36,7 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 		return nil, err
 	}
 	given := maps.Clone(o.given)
-	seed := uint64(
-		o.integer("seed", 0, 0, 1<<52),
-	) //gosec:disable G115 -- the option has limits
+	seed := uint64(o.integer("seed", 0, 0, 1<<52)) //gosec:disable G115 -- the option has limits
 	loop := engine.Produce{
 		Duration: o.duration("duration", 0),
 		Count:    uint64(o.integer("count", 0, 0, 1<<52)),
@@ -234,8 +232,7 @@ func traceOf(o *options, raw any) (arrivals, error) {
 	for _, other := range []string{"rate", "timeUnit", "stages", "startRate", "arrivals"} {
 		if _, ok := o.take(other); ok {
 			return arrivals{}, fmt.Errorf(
-				"%s: options \"trace\" and %q: a trace has all the due times there are: give one of the two",
-				o.call,
+				"%s: options \"trace\" and %q: a trace has all the due times there are: give one of the two", o.call,
 				other,
 			)
 		}

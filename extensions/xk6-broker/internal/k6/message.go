@@ -17,9 +17,7 @@ import (
 // messages reads the argument of send: one message, for which one has room, or an array of at most
 // most. A message is an object with body, key and headers, or only a body.
 func (c *connection) messages(
-	v sobek.Value,
-	most int,
-	one *[1]driver.Message,
+	v sobek.Value, most int, one *[1]driver.Message,
 ) (batch driver.Batch, single bool, err error) {
 	if !isArray(v) {
 		one[0], err = c.message(v)
@@ -32,9 +30,7 @@ func (c *connection) messages(
 	}
 	if n > int64(most) {
 		return nil, false, fmt.Errorf(
-			"an array of %d messages: send at most %d at once, or raise the producer's option \"maxInFlight\"",
-			n,
-			most,
+			"an array of %d messages: send at most %d at once, or raise the producer's option \"maxInFlight\"", n, most,
 		)
 	}
 	batch = make(driver.Batch, n)

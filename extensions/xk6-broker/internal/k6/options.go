@@ -195,10 +195,7 @@ func (o *options) done() error {
 	for _, name := range slices.Sorted(maps.Keys(o.given)) {
 		slices.Sort(o.known)
 		return fmt.Errorf(
-			"%s: no option %q%s: known are %s",
-			o.call,
-			name,
-			driver.Suggest(name, o.known),
+			"%s: no option %q%s: known are %s", o.call, name, driver.Suggest(name, o.known),
 			strings.Join(o.known, ", "),
 		)
 	}

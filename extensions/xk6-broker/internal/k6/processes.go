@@ -350,8 +350,7 @@ func (r *run) upload() {
 	now.sent = err == nil
 	if err != nil {
 		now.err = errors.Join(
-			done.err,
-			fmt.Errorf("the results were not sent to the coordinator: %w; they are in %q", err, done.folder),
+			done.err, fmt.Errorf("the results were not sent to the coordinator: %w; they are in %q", err, done.folder),
 		)
 	}
 	r.output.reported.Store(&now)

@@ -128,10 +128,7 @@ func (l *promises) giveUp(activation context.Context) {
 	l.mu.Unlock()
 	for _, p := range left {
 		err := fmt.Errorf(
-			"%s: given up %v after the end of the VU's time: %w",
-			p.verb,
-			p.in.run.promiseGrace,
-			context.Canceled,
+			"%s: given up %v after the end of the VU's time: %w", p.verb, p.in.run.promiseGrace, context.Canceled,
 		)
 		if p.in.run.interrupted.Err() != nil {
 			err = fmt.Errorf("%s: given up because the test was interrupted: %w", p.verb, context.Canceled)

@@ -23,8 +23,7 @@ func (c *connection) byTopics() bool {
 func (p *producer) request(v, opts sobek.Value) (*sobek.Promise, error) {
 	if p.conn.address.Driver.Features.Start == 0 {
 		return nil, fmt.Errorf(
-			"request: %s only sends: there is nothing that a reply could be received from",
-			p.conn.address.Driver.Name,
+			"request: %s only sends: there is nothing that a reply could be received from", p.conn.address.Driver.Name,
 		)
 	}
 	if p.conn.byTopics() && !p.conn.address.Driver.Features.Headers {
@@ -72,12 +71,7 @@ func (p *producer) request(v, opts sobek.Value) (*sobek.Promise, error) {
 
 // exchange sends a request and waits for the reply.
 func (p *producer) exchange(
-	ctx context.Context,
-	s *engine.Sender,
-	vu uint64,
-	timeout time.Duration,
-	m driver.Message,
-	due engine.Timing,
+	ctx context.Context, s *engine.Sender, vu uint64, timeout time.Duration, m driver.Message, due engine.Timing,
 	opening int64,
 ) (driver.Message, error) {
 	replies, took, err := p.openReplies(ctx, vu, s.Series())

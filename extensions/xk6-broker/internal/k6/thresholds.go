@@ -55,8 +55,7 @@ func subjects(m *brokerMetrics, queue *executors.Metrics) []subject {
 		}
 	}
 	return append(
-		all,
-		subject{m.valid, (*judge).valid},
+		all, subject{m.valid, (*judge).valid},
 	) // last, because an undecided threshold is a reason against the run
 }
 

@@ -12,9 +12,7 @@ import (
 )
 
 // Write writes count points with one field to a measurement, and returns the time for them.
-func Write(
-	c *http.Client, url, measurement, field string, count, batch, requests int,
-) (time.Duration, error) {
+func Write(c *http.Client, url, measurement, field string, count, batch, requests int) (time.Duration, error) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	errs := make(chan error, requests)

@@ -27,9 +27,7 @@ func KMQ(hosts []string, topic, markers, group string, count, batch int) (time.D
 		),
 		kgo.FetchMaxWait(500*time.Millisecond),
 		kgo.BrokerMaxReadBytes(1<<30),
-		kgo.RecordPartitioner(
-			kgo.ManualPartitioner(),
-		),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProducerLinger(0),
 		kgo.ProducerBatchCompression(kgo.NoCompression()),
 		kgo.MaxBufferedRecords(count),
@@ -81,10 +79,7 @@ func KMQ(hosts []string, topic, markers, group string, count, batch int) (time.D
 // track reads markers and keeps the begun messages until it is stopped.
 func track(hosts []string, markers, group string) (stop func(), err error) {
 	cl, err := kgo.NewClient(
-		kgo.SeedBrokers(hosts...),
-		kgo.ConsumerGroup(group),
-		kgo.ConsumeTopics(markers),
-		kgo.BrokerMaxReadBytes(1<<30),
+		kgo.SeedBrokers(hosts...), kgo.ConsumerGroup(group), kgo.ConsumeTopics(markers), kgo.BrokerMaxReadBytes(1<<30),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)

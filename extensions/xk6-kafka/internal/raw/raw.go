@@ -92,8 +92,7 @@ func Consume(hosts []string, topic, group string, count, batch int) (time.Durati
 // starts with its first message.
 func Share(hosts []string, topic, group string, count, batch int) (time.Duration, error) {
 	cl, err := kgo.NewClient(
-		kgo.SeedBrokers(
-			hosts...),
+		kgo.SeedBrokers(hosts...),
 		kgo.ShareGroup(group),
 		kgo.ConsumeTopics(topic),
 		kgo.ShareMaxRecords(int32(batch)), //gosec:disable G115 -- a few hundred

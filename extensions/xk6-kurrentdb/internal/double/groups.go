@@ -55,9 +55,7 @@ func named(id *shared.StreamIdentifier, name string) groupKey {
 
 func (g *sharing) absent(ctx context.Context, k groupKey) error {
 	return refuse(
-		ctx,
-		codes.NotFound,
-		"persistent-subscription-does-not-exist",
+		ctx, codes.NotFound, "persistent-subscription-does-not-exist",
 		fmt.Sprintf("Subscription group %s on stream %s does not exist.", k.name, k.stream),
 	)
 }
@@ -73,17 +71,13 @@ func (g *sharing) Create(ctx context.Context, r *persistent.CreateReq) (*persist
 	k := named(o.GetStream().GetStreamIdentifier(), o.GetGroupName())
 	if g.s.groups[k] != nil {
 		return nil, refuse(
-			ctx,
-			codes.AlreadyExists,
-			"persistent-subscription-exists",
+			ctx, codes.AlreadyExists, "persistent-subscription-exists",
 			fmt.Sprintf("Subscription group %s on stream %s exists.", k.name, k.stream),
 		)
 	}
 	if s := o.GetSettings(); s.GetReadBatchSize() >= s.GetHistoryBufferSize() {
 		return nil, refuse(
-			ctx,
-			codes.Internal,
-			"persistent-subscription-failed",
+			ctx, codes.Internal, "persistent-subscription-failed",
 			"The buffer size must be larger than the read batch size.",
 		)
 	}
@@ -194,9 +188,7 @@ func (s *Server) info(g *group) *persistent.SubscriptionInfo {
 func (s *Server) ahead(g *group) []*event {
 	all := s.visible(g.key.stream)
 	i, _ := slices.BinarySearchFunc(
-		all,
-		g.next,
-		func(e *event, next uint64) int { return cmp.Compare(e.revision, next) },
+		all, g.next, func(e *event, next uint64) int { return cmp.Compare(e.revision, next) },
 	)
 	return all[i:]
 }
@@ -278,10 +270,7 @@ func (g *sharing) join(ctx context.Context, k groupKey, m *member) (*group, erro
 	}
 	if most := joined.settings.GetMaxSubscriberCount(); most > 0 && len(joined.members) >= int(most) {
 		return nil, refuse(
-			ctx,
-			codes.FailedPrecondition,
-			"maximum-subscribers-reached",
-			"Maximum subscriptions reached.",
+			ctx, codes.FailedPrecondition, "maximum-subscribers-reached", "Maximum subscriptions reached.",
 		)
 	}
 	joined.members = append(joined.members, m)

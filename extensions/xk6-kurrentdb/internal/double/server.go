@@ -92,9 +92,7 @@ func Start(c Config) (*Server, error) {
 		groups:   map[groupKey]*group{},
 	}
 	options := []grpc.ServerOption{
-		grpc.MaxRecvMsgSize(
-			17 << 20,
-		),
+		grpc.MaxRecvMsgSize(17 << 20),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
 		grpc.UnaryInterceptor(
 			func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {

@@ -143,17 +143,13 @@ func (t *streaming) Append(call grpc.ClientStreamingServer[streams.AppendReq, st
 		own := len(p.GetData()) + len(p.GetCustomMetadata()) + 2*len(p.GetMetadata()["type"])
 		if size += own; own > maxEventSize {
 			return refuse(
-				call.Context(),
-				codes.InvalidArgument,
-				"maximum-append-event-size-exceeded",
+				call.Context(), codes.InvalidArgument, "maximum-append-event-size-exceeded",
 				fmt.Sprintf("Event Size: %d, exceeds Maximum Append Event Size of %d.", own, maxEventSize),
 			)
 		}
 		if most := cmp.Or(t.s.config.MaxAppendSize, maxAppendSize); size > most {
 			return refuse(
-				call.Context(),
-				codes.InvalidArgument,
-				"maximum-append-size-exceeded",
+				call.Context(), codes.InvalidArgument, "maximum-append-size-exceeded",
 				fmt.Sprintf("Maximum Append Size of %d Exceeded.", most),
 			)
 		}
@@ -170,9 +166,7 @@ func (t *streaming) Append(call grpc.ClientStreamingServer[streams.AppendReq, st
 }
 
 func (s *Server) append(
-	ctx context.Context,
-	o *streams.AppendReq_Options,
-	proposed []*streams.AppendReq_ProposedMessage,
+	ctx context.Context, o *streams.AppendReq_Options, proposed []*streams.AppendReq_ProposedMessage,
 ) (*streams.AppendResp, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,11 +176,7 @@ func (s *Server) append(
 		return nil, refuse(ctx, codes.FailedPrecondition, "stream-deleted", "Event stream '"+name+"' is deleted.")
 	}
 	s.appends++
-	last, present := uint64(
-		len(to.events)-1,
-	), len(
-		s.visible(name),
-	) > 0 //gosec:disable G115 -- a number to a test, and small
+	last, present := uint64(len(to.events)-1), len(s.visible(name)) > 0 //gosec:disable G115 -- a number to a test, and small
 	switch expected := o.GetExpectedStreamRevision().(type) {
 	case *streams.AppendReq_Options_Revision:
 		present = present && expected.Revision == last
@@ -269,10 +259,7 @@ func (t *streaming) Read(r *streams.ReadReq, call grpc.ServerStreamingServer[str
 		t.s.mu.Unlock()
 		if tombstoned {
 			return refuse(
-				call.Context(),
-				codes.FailedPrecondition,
-				"stream-deleted",
-				"Event stream '"+name+"' is deleted.",
+				call.Context(), codes.FailedPrecondition, "stream-deleted", "Event stream '"+name+"' is deleted.",
 			)
 		}
 		for _, e := range some {
@@ -295,9 +282,7 @@ func (t *streaming) Read(r *streams.ReadReq, call grpc.ServerStreamingServer[str
 
 // once reads the present events.
 func (t *streaming) once(
-	o *streams.ReadReq_Options,
-	name string,
-	call grpc.ServerStreamingServer[streams.ReadResp],
+	o *streams.ReadReq_Options, name string, call grpc.ServerStreamingServer[streams.ReadResp],
 ) error {
 	if err := t.s.lead(call.Context()); err != nil {
 		return err

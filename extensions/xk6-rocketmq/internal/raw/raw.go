@@ -21,15 +21,8 @@ import (
 // As is a context of calls of the client of that name.
 func As(client string) context.Context {
 	return metadata.AppendToOutgoingContext(
-		context.Background(),
-		"x-mq-client-id",
-		client,
-		"x-mq-language",
-		"GO",
-		"x-mq-client-version",
-		"5.0.1",
-		"x-mq-protocol",
-		"v2",
+		context.Background(), "x-mq-client-id", client, "x-mq-language", "GO", "x-mq-client-version", "5.0.1",
+		"x-mq-protocol", "v2",
 	)
 }
 
@@ -70,10 +63,7 @@ func Produce(channel *grpc.ClientConn, topic string, body []byte, count, request
 // Consume receives count messages in several loops, up to 32 with each request, and acknowledges
 // them. The group and the client must be registered.
 func Consume(
-	channel *grpc.ClientConn,
-	client, group string,
-	queue *v2.MessageQueue,
-	count, loops int,
+	channel *grpc.ClientConn, client, group string, queue *v2.MessageQueue, count, loops int,
 ) (time.Duration, error) {
 	stub := v2.NewMessagingServiceClient(channel)
 	ctx, end := context.WithCancel(As(client))

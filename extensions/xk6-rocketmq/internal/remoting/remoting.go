@@ -57,11 +57,7 @@ const most = 64 << 20
 // Call returns the fields and the body of the answer. Its errors are an [*Error], those of the
 // network, and ctx's.
 func (c *Client) Call(
-	ctx context.Context,
-	address string,
-	code int,
-	fields map[string]string,
-	body []byte,
+	ctx context.Context, address string, code int, fields map[string]string, body []byte,
 ) (map[string]string, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -99,11 +95,7 @@ func exchange(conn net.Conn, ask header, body []byte) (answer header, text []byt
 	if _, err := io.ReadFull(conn, lengths[:]); err != nil {
 		return answer, nil, err
 	}
-	all, size := binary.BigEndian.Uint32(
-		lengths[:4],
-	), binary.BigEndian.Uint32(
-		lengths[4:],
-	)&0xffffff // the first byte is how the header is written
+	all, size := binary.BigEndian.Uint32(lengths[:4]), binary.BigEndian.Uint32(lengths[4:])&0xffffff // the first byte is how the header is written
 	if all < 4+size || all > most {
 		return answer, nil, fmt.Errorf("an answer that is not of RocketMQ's remoting protocol")
 	}

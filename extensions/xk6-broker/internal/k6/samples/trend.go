@@ -62,8 +62,7 @@ func (t *Trend) Take(interval *hist.Histogram, expected uint64, last bool) []int
 	}
 	t.held = nil
 	rand.Shuffle(
-		len(values),
-		func(i, j int) { values[i], values[j] = values[j], values[i] },
+		len(values), func(i, j int) { values[i], values[j] = values[j], values[i] },
 	) //gosec:disable G404 -- an order, no secret
 	return values
 }
