@@ -114,7 +114,7 @@ func TestText_PlacesNumbersAndOptionalParts(t *testing.T) {
 	for want, r := range map[string]Reason{
 		"orders, group g: 1 message went out while the group had no consumer: no account counts them. Let the consumers be ready first (ready()), and outlive the producers (the executor consumers does).": on(New(NoConsumer, Note,
 			Values{"why": "away", "count": 1}), "orders", "g", ""),
-		"orders, group subscribers: 12 messages (0.60 %) of dead letters reached no consumer and were read at the end of the test: the latencies lack the slowest. Let the consumers run longer (the executor consumers waits for drainTimeout, an option of connect), or give them more capacity.": on(New(Drained, Note,
+		"orders, group subscribers: 12 messages (0.60 %) of dead letters were read only at the end of the test: the latencies lack these messages, the slowest. Use the executor consumers, raise drainTimeout (an option of connect), or add consumers.": on(New(Drained, Note,
 			Values{"count": 12, "share": 0.006, "from": "dead letters"}), "orders", "subscribers", ""),
 		"phase peak: nothing was measured or confirmed in it. Send and receive in the phase that counts, and see the errors.": on(New(NoMeasuredWindow, Invalid, Values{"why": "empty"}), "", "", "peak"),
 		"the test was interrupted or aborted 4.2s after its start. Let it run to its end.":                                    New(EndedEarly, Invalid, Values{"why": "interrupted", "after": 4200 * time.Millisecond}),

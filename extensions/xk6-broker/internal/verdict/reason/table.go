@@ -45,6 +45,7 @@ type entry struct {
 	Worst    string    `json:"worst"`   // the value by which one is worse: greater or, after "-", smaller
 	Keys     []string  `json:"keys"`    // the values that distinguish two statements of one code
 	ByMerge  bool      `json:"byMerge"` // a merge decides on it anew
+	Text     string    `json:"text"`    // if a variant has none
 	Variants []variant `json:"variants"`
 	Cause    string    `json:"cause"`
 	Remedy   string    `json:"remedy"` // if a variant has none

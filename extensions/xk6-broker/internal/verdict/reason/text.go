@@ -19,7 +19,7 @@ func Text(r Reason) string {
 	if i < 0 {
 		return string(r.Code)
 	}
-	text := fill(row.Variants[i].Text, r.Values)
+	text := fill(cmp.Or(row.Variants[i].Text, row.Text), r.Values)
 	if remedy := cmp.Or(row.Variants[i].Remedy, row.Remedy); remedy != "" {
 		text += ". " + fill(remedy, r.Values)
 	}
@@ -56,11 +56,11 @@ func several(n int, things, name string, row entry) string {
 	return text
 }
 
-// Texts returns the lines to show of reasons.
+// Texts returns the lines to show of reasons: the text, and the code in square brackets.
 func Texts(reasons []Reason) []string {
 	lines := []string{}
 	for _, r := range Grouped(reasons) {
-		lines = append(lines, Text(r))
+		lines = append(lines, fmt.Sprintf("%s [%s]", Text(r), r.Code))
 	}
 	return lines
 }
@@ -134,11 +134,16 @@ func Markdown() string {
 	for _, code := range slices.Sorted(maps.Keys(table)) {
 		row := table[code]
 		var texts, remedies []string
+		if row.Text != "" {
+			texts = append(texts, described("", row.Text))
+		}
 		if row.Remedy != "" {
 			remedies = append(remedies, row.Remedy)
 		}
 		for _, v := range row.Variants {
-			texts = append(texts, described(v.Why, v.Text))
+			if v.Text != "" {
+				texts = append(texts, described(v.Why, v.Text))
+			}
 			if v.Remedy != "" {
 				remedies = append(remedies, described(v.Why, v.Remedy))
 			}
