@@ -462,7 +462,7 @@ declare module 'k6/x/broker' {
     seed?: number;
     /** VUs that are there from the start: the rate × the time of an iteration are needed. */
     preAllocatedVUs: number;
-    /** VUs at most: more are made while arrivals wait, one at a time. As many as `preAllocatedVUs`. */
+    /** The greatest number of VUs: while arrivals wait, VUs are added one after the other. As many as `preAllocatedVUs`. */
     maxVUs?: number;
     /** How many arrivals may wait in a process before the test is given up. 100000. */
     maxQueue?: number;

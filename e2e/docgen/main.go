@@ -160,8 +160,8 @@ func features(proven map[string]drivertest.Outcome) string {
 		"attempts",
 		"tombstones",
 		"request/reply",
-		"message tells",
-		"receipt tells",
+		"received message has",
+		"confirmed message has",
 		"conformance",
 	}
 	var b strings.Builder
