@@ -2,8 +2,9 @@
 // github.com/rabbitmq/amqp091-go. It registers three drivers, because RabbitMQ delivers in three
 // ways:
 //
-//   - rabbitmq: a topic is a queue, classic or quorum (option queueType), which its consumers
-//     share. A queue has one group: a second one is refused, as far as one connection sees both.
+//   - rabbitmq: a topic is a queue, classic or quorum (option queueType). All consumers of the
+//     queue share its messages, so it has one group: a second one is refused, as far as one
+//     connection sees both.
 //   - rabbitmq-pubsub: a topic is an exchange, fanout unless exchangeType is set. Each group has a
 //     durable queue TOPIC.GROUP, declared and bound by its first consumer; a consumer without a
 //     group has a temporary one. The exchange drops messages without a queue.

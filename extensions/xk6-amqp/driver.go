@@ -28,8 +28,8 @@ func init() {
 	driver.Register(driver.Driver{
 		Name:    "rabbitmq",
 		Schemes: []string{"rabbitmq", "amqp", "amqps", "rabbitmq+tls"},
-		Doc: "RabbitMQ queues, classic or quorum, over AMQP 0-9-1 with publisher confirms: a topic is a queue, " +
-			"which is the shared flow of one group.",
+		Doc: "RabbitMQ queues, classic or quorum, over AMQP 0-9-1 with publisher confirms. A topic is a queue. " +
+			"All consumers of the queue share its messages, so it has one group.",
 		Protocol: protocol,
 		Features: queues,
 		Options: slices.Concat(
