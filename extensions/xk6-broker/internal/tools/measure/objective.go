@@ -27,7 +27,7 @@ func ParseObjective(text string) (o Objective, err error) {
 	fields := strings.Fields(text)
 	at := slices.IndexFunc(fields, func(f string) bool { return slices.Contains(operators, f) })
 	if at < 1 || len(fields) != at+2 {
-		return o, fmt.Errorf("condition %q is not understood: write a measure, an operator (%s) and a limit, "+
+		return o, fmt.Errorf("condition %q: it is not understood: write a measure, an operator (%s) and a limit, "+
 			`such as "e2e_latency p99 > 20ms" or "lost > 0"`, text, strings.Join(operators, " "))
 	}
 	o.Text, o.Op = text, fields[at]

@@ -36,7 +36,7 @@ func (m Measure) Spread(topics []*result.Topic) (s Spread) {
 func (m Measure) SpreadOfRuns(runs []*result.Result) (s Spread) {
 	for _, r := range runs {
 		if r == nil {
-			s.Unknown = errors.New("a run has no result")
+			s.Unknown = errors.New("a run has no result, or not the phase")
 			continue
 		}
 		v, err := m.OfRun(r)
