@@ -124,7 +124,8 @@ func (p Packed) unpack() (*Histogram, error) {
 	if uint64(sparse.TotalCount()) != p.Count || p.Count > mostValues {
 		return nil, fmt.Errorf("histogram: count %d, but %d values", p.Count, sparse.TotalCount())
 	}
-	if p.Min < 0 || p.Max < p.Min || p.Max > Highest || index(p.Min) != index(sparse.Min()) || index(p.Max) != index(sparse.Max()) {
+	ordered := 0 <= p.Min && p.Min <= p.Max && p.Max <= Highest
+	if !ordered || index(p.Min) != index(sparse.Min()) || index(p.Max) != index(sparse.Max()) {
 		return nil, fmt.Errorf("histogram: min %d and max %d do not fit the values", p.Min, p.Max)
 	}
 	return &Histogram{sparse, p.Min, p.Max}, nil
