@@ -19,41 +19,36 @@ type Spread struct {
 }
 
 // Spread reads the measure of topics. A nil topic is missing in its run.
-func (m Measure) Spread(topics []*result.Topic) (s Spread) {
-	for _, t := range topics {
-		if t == nil {
-			s.Unknown = errors.New("the topic is not in all of its runs")
-			continue
-		}
-		v, err := m.Of(t)
-		low, high := m.Doubt(t)
-		s.add(v, low, high, err)
-	}
-	return s
+func (m Measure) Spread(topics []*result.Topic) Spread {
+	return spread(topics, "the topic is not in all of its runs", m.Of, m.Doubt)
 }
 
 // SpreadOfRuns reads the measure of runs. A nil run has no result.
-func (m Measure) SpreadOfRuns(runs []*result.Result) (s Spread) {
-	for _, r := range runs {
-		if r == nil {
-			s.Unknown = errors.New("a run has no result, or not the phase")
-			continue
-		}
-		v, err := m.OfRun(r)
-		low, high := m.DoubtOfRun(r)
-		s.add(v, low, high, err)
-	}
-	return s
+func (m Measure) SpreadOfRuns(runs []*result.Result) Spread {
+	return spread(runs, "a run has no result, or not the phase", m.OfRun, m.DoubtOfRun)
 }
 
-func (s *Spread) add(v float64, low, high string, err error) {
-	if err != nil {
-		s.Unknown = cmp.Or(s.Unknown, err)
-		return
+func spread[T any](
+	all []*T, missing string, read func(*T) (float64, error), doubt func(*T) (low, high string),
+) (s Spread) {
+	for _, one := range all {
+		if one == nil {
+			s.Unknown = errors.New(missing)
+			continue
+		}
+		v, err := read(one)
+		if err != nil {
+			s.Unknown = cmp.Or(s.Unknown, err)
+			continue
+		}
+		low, high := doubt(one)
+		s.TooLow, s.TooHigh = cmp.Or(s.TooLow, low), cmp.Or(s.TooHigh, high)
+		s.Values = append(s.Values, v)
 	}
-	s.Values = append(s.Values, v)
-	s.Median, s.Low, s.High = stationary.Median(s.Values), slices.Min(s.Values), slices.Max(s.Values)
-	s.TooLow, s.TooHigh = cmp.Or(s.TooLow, low), cmp.Or(s.TooHigh, high)
+	if len(s.Values) > 0 {
+		s.Median, s.Low, s.High = stationary.Median(s.Values), slices.Min(s.Values), slices.Max(s.Values)
+	}
+	return s
 }
 
 // ShowSpread returns the median and, of different values, the least and the greatest.
