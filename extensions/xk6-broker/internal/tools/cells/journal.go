@@ -81,8 +81,8 @@ func (s *Study) add(o Outcome) error {
 	return s.writeJournal()
 }
 
-// done returns the outcome of a cell with its result; false if it must be run.
-func (s *Study) done(c Cell) (Outcome, bool) {
+// Done returns the outcome of a cell that has a result; false if it must be run.
+func (s *Study) Done(c Cell) (Outcome, bool) {
 	for _, o := range s.ended {
 		if o.Folder == c.Folder && o.Error == "" {
 			var err error

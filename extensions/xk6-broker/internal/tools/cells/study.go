@@ -65,7 +65,7 @@ func (s *Study) Open(name string, facts Facts) error {
 
 // Cell returns the outcome of a cell: from the journal, or by running it.
 func (s *Study) Cell(ctx context.Context, c Cell) (Outcome, error) {
-	if o, ok := s.done(c); ok {
+	if o, ok := s.Done(c); ok {
 		return o, nil
 	}
 	select {

@@ -11,6 +11,7 @@ import (
 
 func (r *Run) write() error {
 	s := r.Data
+	slices.SortStableFunc(r.runs, func(a, b cells.Outcome) int { return a.Started.Compare(b.Started) })
 	page := cells.Page{Title: s.Title, Asked: r.Asked}
 	if s.Source.URL != "" {
 		page.Intro = []cells.Text{

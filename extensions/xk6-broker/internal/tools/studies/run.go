@@ -49,9 +49,25 @@ func (r *Run) Do(ctx context.Context) error {
 	if err := r.Open(r.Name, facts); err != nil {
 		return err
 	}
+	return r.runAll(ctx, all)
+}
+
+// runAll runs the cells without a result. The page has those with a result from the start.
+func (r *Run) runAll(ctx context.Context, all []cells.Cell) error {
+	var left []cells.Cell
+	for _, c := range all {
+		if o, ok := r.Done(c); ok {
+			r.runs = append(r.runs, o)
+		} else {
+			left = append(left, c)
+		}
+	}
+	if err := r.write(); err != nil {
+		return err
+	}
 	failed := 0
-	for i, c := range all {
-		c.Label = fmt.Sprintf("[%d/%d] %s", i+1, len(all), c.Label)
+	for i, c := range left {
+		c.Label = fmt.Sprintf("[%d/%d] %s", i+1, len(left), c.Label)
 		o, err := r.Cell(ctx, c)
 		if err != nil {
 			return err
@@ -60,7 +76,6 @@ func (r *Run) Do(ctx context.Context) error {
 			failed++
 		}
 		r.runs = append(r.runs, o)
-		slices.SortStableFunc(r.runs, func(a, b cells.Outcome) int { return a.Started.Compare(b.Started) })
 		if err := r.write(); err != nil {
 			return err
 		}
