@@ -24,6 +24,8 @@ type Config struct {
 	Features driver.Features
 	// Bare leaves out the optional verbs of connections. Topics are created by use then.
 	Bare bool
+	// Coarse leaves the undelivered messages out of the backlog.
+	Coarse bool
 	// Cumulative settles, with a message, all that its consumer received before it.
 	Cumulative bool
 	// Untold leaves unsettled messages out of the backlog.

@@ -164,7 +164,7 @@ func (c admin) Backlog(ctx context.Context, name, group string) (b driver.Backlo
 			b.Messages += int64(len(g.unsettled))
 		}
 		for _, d := range g.ready {
-			if d.attempt == 0 {
+			if d.attempt == 0 && !config.Coarse {
 				b.Undelivered++
 			}
 		}
