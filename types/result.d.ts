@@ -203,12 +203,8 @@ declare module 'k6/x/broker' {
     count: number;
     /** exact, ns */
     min: number;
-    /** exact, ns */
+    /** exact, ns; 1 h for more than an hour */
     max: number;
-    /** values below 0, which are in no other number */
-    negative: number;
-    /** values above an hour, which count as an hour */
-    overflow: number;
     /** HdrHistogram V2, compressed: 1 ns to 1 h, 3 digits */
     hdr: string;
   }

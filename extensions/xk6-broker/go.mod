@@ -8,7 +8,6 @@ require (
 	github.com/RoaringBitmap/roaring/v2 v2.8.0
 	github.com/aclements/go-moremath v0.0.0-20210112150236-f10218a38794
 	github.com/evanw/esbuild v0.28.1
-	github.com/gofrs/flock v0.13.1
 	github.com/grafana/sobek v0.0.0-20260727154728-7781506a890f
 	github.com/prometheus/procfs v0.21.1
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
@@ -74,6 +73,7 @@ require (
 	github.com/serenize/snaker v0.0.0-20201027110005-a7ad2135616e // indirect
 	github.com/spf13/afero v1.1.2 // indirect
 	github.com/spf13/pflag v1.0.5 // indirect
+	github.com/stretchr/testify v1.12.1 // indirect
 	github.com/tidwall/gjson v1.19.0 // indirect
 	github.com/tidwall/match v1.1.1 // indirect
 	github.com/tidwall/pretty v1.2.1 // indirect

@@ -29,6 +29,8 @@ type Loop struct {
 	Name string
 	// Run moves them and returns how long that took.
 	Run func() (time.Duration, error)
+	// Before, if it is set, prepares the loop's turns. It is not timed.
+	Before func() error
 	// Tool is set if another program moves them. It takes part in the first [ToolRounds] rounds,
 	// and its CPU time is not measured. A tool that fails is logged and left out.
 	Tool bool
@@ -97,8 +99,11 @@ func (c Case) Compare(b *testing.B) []Row {
 
 // turn runs a loop once and adds its rate and its cost to the row.
 func (c Case) turn(i int, row *Row) error {
-	if c.Before != nil {
-		if err := c.Before(); err != nil {
+	for _, prepare := range []func() error{c.Before, c.Loops[i].Before} {
+		if prepare == nil {
+			continue
+		}
+		if err := prepare(); err != nil {
 			return fmt.Errorf("before the loop: %w", err)
 		}
 	}

@@ -69,15 +69,9 @@ func Tool(name string, messages int, command func() *exec.Cmd, rate Rate) Loop {
 	}}
 }
 
-// After returns the loop with a preparation before each turn. A tool's preparation is not timed.
+// After returns the loop with a preparation before each turn.
 func (l Loop) After(prepare func() error) Loop {
-	run := l.Run
-	l.Run = func() (time.Duration, error) {
-		if err := prepare(); err != nil {
-			return 0, fmt.Errorf("before the tool: %w", err)
-		}
-		return run()
-	}
+	l.Before = prepare
 	return l
 }
 

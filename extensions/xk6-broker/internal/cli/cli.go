@@ -19,7 +19,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/cells"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/merge"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/studies"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/sweep"
 )
 
 // New returns the command.
@@ -82,7 +81,6 @@ func studyFlags(c *cobra.Command, s *cells.Study) {
 	f := c.Flags()
 	f.StringVarP(&s.Folder, "out", "o", "", "the folder of the study (default results/<name>-<time>)")
 	f.StringVar(&s.Reset, "reset", "", "a shell `command` before each cell, with its settings in the environment")
-	f.DurationVar(&s.Pause, "pause", 0, "wait so long before each cell, after --reset")
 	f.BoolVar(&s.Resume, "resume", false, "continue the study in the folder of --out")
 }
 
@@ -95,18 +93,21 @@ func oneScript(c *cobra.Command, args []string) error {
 }
 
 func newSweep(gs *state.GlobalState) *cobra.Command {
-	var s sweep.Sweep
+	var r studies.Run
+	var sets, columns []string
 	c := command("sweep SCRIPT --set NAME=VALUE,VALUE [-- K6 ARGS]", "Run a script with every combination of settings",
 		"  k6 x broker sweep scenarios/producer-consumer.js --set RATE=1000,10000 --set SIZE=100,1000,10000 --repeat 5",
-		oneScript, func(args []string) error {
-			s.Script, s.Args = args[0], args[1:]
-			return do(gs, &s.Study, s.Do)
+		oneScript, func(args []string) (err error) {
+			if r.Data, err = studies.Sweep(args[0], sets, columns); err != nil {
+				return err
+			}
+			r.Name, r.Args = cells.Base(args[0])+"-sweep", args[1:]
+			return do(gs, &r.Study, r.Do)
 		})
-	c.Flags().StringArrayVar(&s.Sets, "set", nil, "a setting and its values: `NAME=VALUE,VALUE`; repeatable")
-	c.Flags().IntVar(&s.Repeat, "repeat", 1, "run each combination so many times")
-	c.Flags().Uint64Var(&s.Seed, "seed", 1, "of the order of the cells")
-	c.Flags().StringArrayVar(&s.Columns, "column", sweep.Columns, "a number to show of each run; repeatable")
-	studyFlags(c, &s.Study)
+	c.Flags().StringArrayVar(&sets, "set", nil, "a setting and its values: `NAME=VALUE,VALUE`; repeatable")
+	c.Flags().IntVar(&r.Repeat, "repeat", 1, "run each combination so many times")
+	c.Flags().StringArrayVar(&columns, "column", studies.SweepColumns, "a number to show of each run; repeatable")
+	studyFlags(c, &r.Study)
 	return c
 }
 
@@ -157,7 +158,6 @@ func newStudy(gs *state.GlobalState) *cobra.Command {
 	f.Float64Var(&scale, "scale", 1, "SCALE in the file, more than 0 and up to 1")
 	f.StringSliceVar(&r.Only, "only", nil, "run only the tests of these names: `NAME,NAME`")
 	f.IntVar(&r.Repeat, "repeat", 0, "run each cell so many times (default as in the file)")
-	f.Uint64Var(&r.Seed, "seed", 1, "of the order of the cells")
 	f.BoolVar(&brokers, "brokers", false, "only print the brokers that the study needs")
 	studyFlags(c, &r.Study)
 	return c

@@ -105,7 +105,7 @@ func (o *comparison) run(w io.Writer, args []string) error {
 	if err != nil {
 		return err
 	}
-	sides, err := compare.Load(args, o.phase, func(int, int, string) {})
+	sides, err := compare.Load(args, o.phase)
 	if err != nil {
 		return err
 	}

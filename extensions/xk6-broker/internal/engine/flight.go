@@ -102,7 +102,7 @@ func (f *flight) hand(ctx context.Context) {
 	series := s.series.Load()
 	if f.loop == recording.Open {
 		for _, due := range f.due {
-			series.record(s.shard, recording.Open, recording.ScheduleLag, due, f.sent-due)
+			series.record(s.shard, recording.Open, recording.ScheduleLag, due, max(0, f.sent-due))
 			series.record(s.shard, recording.Open, recording.GeneratorLag, due, f.sent-max(due, f.free))
 		}
 	}

@@ -200,7 +200,7 @@ func (d Distributions) Since(earlier *Distributions) Distributions {
 		for t, now := range d[l] {
 			switch before := earlier[l][t]; {
 			case now == nil || before == nil:
-			case now.Count() == before.Count() && now.Negative() == before.Negative():
+			case now.Count() == before.Count():
 				d[l][t] = nil
 			default:
 				d[l][t] = now.Sub(before)
@@ -243,7 +243,7 @@ func (s *Series) measured(phase int) *Measured {
 			if len(all) == 0 {
 				continue
 			}
-			if h := all[0].Snapshot(all[1:]...); h.Count() > 0 || h.Negative() > 0 {
+			if h := all[0].Snapshot(all[1:]...); h.Count() > 0 {
 				m.Trends[l][t] = h
 			}
 		}

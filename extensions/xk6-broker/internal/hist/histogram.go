@@ -3,24 +3,16 @@ package hist
 import (
 	"fmt"
 	"iter"
-	"slices"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // Histogram is a distribution of values in nanoseconds. The zero value is empty and ready to use.
 // Count, Min and Max are exact; the rest is computed from the buckets, to a thousandth.
 // It is not safe for concurrent use while it changes.
 type Histogram struct {
-	buckets  []bucket // ascending, none of them empty
-	count    uint64
-	min, max int64 // 0 if there is no value
-	negative uint64
-	overflow uint64
-}
-
-// bucket has the number of values in the bucket of an index.
-type bucket struct {
-	index int
-	count uint64
+	sparse   *hdrhistogram.PackedHistogram // nil if there is no value
+	min, max int64                         // 0 if there is no value
 }
 
 // Record adds one value of v nanoseconds, as [Recorder.Record] does.
@@ -28,43 +20,39 @@ func (h *Histogram) Record(v int64) { h.RecordN(v, 1) }
 
 // RecordN adds n values of v nanoseconds.
 func (h *Histogram) RecordN(v int64, n uint64) {
-	if n == 0 {
+	if n == 0 || v < 0 {
 		return
 	}
-	if v < 0 {
-		h.negative += n
-		return
-	}
-	if v > Highest {
-		h.overflow += n
-		v = Highest
-	}
-	i, found := slices.BinarySearchFunc(h.buckets, index(v), func(b bucket, i int) int { return b.index - i })
-	if !found {
-		h.buckets = slices.Insert(h.buckets, i, bucket{index: index(v)})
-	}
-	h.buckets[i].count += n
-	h.include(v, v, n)
+	v = min(v, Highest)
+	h.include(v, v)
+	h.add(v, n)
 }
 
-// include widens the extremes for n more values.
-func (h *Histogram) include(low, high int64, n uint64) {
-	if h.count == 0 {
+// add adds n values to the bucket of v.
+func (h *Histogram) add(v int64, n uint64) {
+	if h.sparse == nil {
+		h.sparse = hdrhistogram.NewPacked(1, Highest, digits)
+	}
+	if err := h.sparse.RecordValues(v, int64(n)); err != nil { //gosec:disable G115 -- the library checks the count
+		panic("hist: " + err.Error())
+	}
+}
+
+// include widens the extremes.
+func (h *Histogram) include(low, high int64) {
+	if h.sparse == nil {
 		h.min, h.max = low, high
 	}
 	h.min, h.max = min(h.min, low), max(h.max, high)
-	h.count += n
 }
 
-// Count returns the number of values, with [Histogram.Overflow] and without
-// [Histogram.Negative].
-func (h *Histogram) Count() uint64 { return h.count }
-
-// Negative returns the number of negative values. They are not in the distribution.
-func (h *Histogram) Negative() uint64 { return h.negative }
-
-// Overflow returns the number of values above [Highest], which were recorded as Highest.
-func (h *Histogram) Overflow() uint64 { return h.overflow }
+// Count returns the number of values.
+func (h *Histogram) Count() uint64 {
+	if h.sparse == nil {
+		return 0
+	}
+	return uint64(h.sparse.TotalCount()) //gosec:disable G115 -- a count
+}
 
 // Min returns the exact least value in nanoseconds, 0 if there is none.
 func (h *Histogram) Min() int64 { return h.min }
@@ -74,40 +62,22 @@ func (h *Histogram) Max() int64 { return h.max }
 
 // Mean returns the arithmetic mean in nanoseconds, 0 if there is no value.
 func (h *Histogram) Mean() float64 {
-	var sum float64
-	for _, b := range h.buckets {
-		v := lowest(b.index)
-		sum += (float64(v) + float64(highest(v))) / 2 * float64(b.count)
+	if h.sparse == nil {
+		return 0
 	}
-	return min(max(sum/float64(max(h.count, 1)), float64(h.min)), float64(h.max))
+	return min(max(h.sparse.Mean(), float64(h.min)), float64(h.max))
 }
 
 // Merge adds all values of another histogram. Nil is empty.
 func (h *Histogram) Merge(other *Histogram) {
-	if other == nil {
+	if other == nil || other.sparse == nil {
 		return
 	}
-	h.negative += other.negative
-	h.overflow += other.overflow
-	if other.count == 0 {
-		return
-	}
-	h.include(other.min, other.max, other.count)
-	var fresh []bucket
-	i := 0
-	for _, b := range other.buckets {
-		for i < len(h.buckets) && h.buckets[i].index < b.index {
-			i++
-		}
-		if i < len(h.buckets) && h.buckets[i].index == b.index {
-			h.buckets[i].count += b.count
-		} else {
-			fresh = append(fresh, b)
-		}
-	}
-	if len(fresh) > 0 {
-		h.buckets = append(h.buckets, fresh...)
-		slices.SortFunc(h.buckets, func(a, b bucket) int { return a.index - b.index })
+	h.include(other.min, other.max)
+	if h.sparse == nil {
+		h.sparse = other.sparse.Clone()
+	} else {
+		h.sparse.Merge(other.sparse)
 	}
 }
 
@@ -130,48 +100,43 @@ func (h *Histogram) Sub(prev *Histogram) *Histogram {
 	if prev == nil {
 		prev = &Histogram{}
 	}
-	if prev.count > h.count || prev.negative > h.negative || prev.overflow > h.overflow {
-		panic(fmt.Sprintf("hist: Sub of a later snapshot: %d values less %d", h.count, prev.count))
+	if prev.Count() > h.Count() {
+		panic(fmt.Sprintf("hist: Sub of a later snapshot: %d values less %d", h.Count(), prev.Count()))
 	}
-	d := &Histogram{negative: h.negative - prev.negative, overflow: h.overflow - prev.overflow, min: h.min, max: h.max}
-	rest := prev.buckets
-	for _, b := range h.buckets {
-		if len(rest) > 0 && rest[0].index == b.index {
-			b.count -= rest[0].count
-			rest = rest[1:]
+	d := &Histogram{}
+	for v, n := range h.buckets() {
+		if prev.sparse != nil {
+			n -= uint64(prev.sparse.CountAtValue(v)) //gosec:disable G115 -- a count
 		}
-		if b.count > 0 {
-			d.buckets = append(d.buckets, b)
-			d.count += b.count
+		if n > 0 {
+			d.add(v, n)
 		}
 	}
-	d.bound()
+	d.bound(h.min, h.max)
 	return d
 }
 
-// bound draws the extremes in to the buckets of the least and the greatest value.
-func (h *Histogram) bound() {
-	if h.count == 0 {
-		h.min, h.max = 0, 0
-		return
+// bound sets the extremes: exact ones that lie in the buckets of the least and the greatest value,
+// and otherwise the edges of these buckets.
+func (h *Histogram) bound(low, high int64) {
+	if h.sparse != nil {
+		h.min, h.max = max(low, h.sparse.Min()), min(high, h.sparse.Max())
 	}
-	h.min = max(h.min, lowest(h.buckets[0].index))
-	h.max = min(h.max, highest(lowest(h.buckets[len(h.buckets)-1].index)))
+}
+
+// buckets gives the least value of each bucket, in ascending order, and its count.
+func (h *Histogram) buckets() iter.Seq2[int64, uint64] {
+	return func(yield func(int64, uint64) bool) {
+		if h.sparse != nil {
+			h.sparse.ForEachBucket(func(v, n int64) bool { return yield(v, uint64(n)) }) //gosec:disable G115 -- a count
+		}
+	}
 }
 
 // All gives the distribution in ascending order: each value in nanoseconds, as [Histogram.Quantile]
 // returns it, and its count.
 func (h *Histogram) All() iter.Seq2[int64, uint64] {
 	return func(yield func(int64, uint64) bool) {
-		for _, b := range h.buckets {
-			if !yield(min(highest(lowest(b.index)), h.max), b.count) {
-				return
-			}
-		}
+		h.buckets()(func(v int64, n uint64) bool { return yield(min(highest(v), h.max), n) })
 	}
-}
-
-// SameDistribution reports whether two histograms have the same counts in the same buckets.
-func (h *Histogram) SameDistribution(other *Histogram) bool {
-	return slices.Equal(h.buckets, other.buckets)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -16,10 +15,8 @@ import (
 func (h *Histogram) WriteHGRM(w io.Writer, unit time.Duration) error {
 	const ticksPerHalfDistance = 5 // as HdrHistogram's tools
 	dense := hdrhistogram.New(1, Highest, digits)
-	for _, b := range h.buckets {
-		if err := dense.RecordValues(lowest(b.index), int64(b.count)); err != nil { //gosec:disable G115 -- a count
-			return fmt.Errorf("hgrm: %w", err)
-		}
+	if h.sparse != nil {
+		h.sparse.MergeInto(dense)
 	}
 	if _, err := dense.PercentilesPrint(w, ticksPerHalfDistance, float64(unit)); err != nil {
 		return fmt.Errorf("hgrm: %w", err)
@@ -45,7 +42,7 @@ func NewLog(w io.Writer, start time.Time) (*Log, error) {
 }
 
 // Write adds the histogram of an interval, in milliseconds. The tag names the series and can be
-// empty. [Tag] makes one from any name.
+// empty.
 func (l *Log) Write(tag string, from, to time.Time, interval *Histogram) error {
 	if tag != "" {
 		tag = "Tag=" + tag + ","
@@ -57,9 +54,4 @@ func (l *Log) Write(tag string, from, to time.Time, interval *Histogram) error {
 		return fmt.Errorf("hlog: %w", err)
 	}
 	return nil
-}
-
-// Tag returns a name without commas, spaces and line breaks, which a tag must not have.
-func Tag(name string) string {
-	return strings.NewReplacer(",", "_", " ", "_", "\t", "_", "\r", "_", "\n", "_").Replace(name)
 }

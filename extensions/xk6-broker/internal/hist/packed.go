@@ -18,19 +18,14 @@ import (
 // Packed is a histogram in a few hundred bytes, in memory and in files. It does not change.
 // [Histogram.Pack] makes it. The extremes are exact, and HDR has the rest.
 type Packed struct {
-	Count    uint64 `json:"count"`
-	Min      int64  `json:"min"`
-	Max      int64  `json:"max"`
-	Negative uint64 `json:"negative"`
-	Overflow uint64 `json:"overflow"`
-	HDR      []byte `json:"hdr"` // HdrHistogram's compressed V2 encoding
+	Count uint64 `json:"count"`
+	Min   int64  `json:"min"`
+	Max   int64  `json:"max"`
+	HDR   []byte `json:"hdr"` // HdrHistogram's compressed V2 encoding
 }
 
 // Empty reports whether there are no values, as in the zero value.
-func (p Packed) Empty() bool { return p.Count == 0 && p.Negative == 0 && p.Overflow == 0 }
-
-// Size returns the length of the encoding in bytes.
-func (p Packed) Size() int { return len(p.HDR) }
+func (p Packed) Empty() bool { return p.Count == 0 }
 
 // With returns the values of both.
 func (p Packed) With(o Packed) Packed {
@@ -60,7 +55,7 @@ func (p Packed) AddTo(h *Histogram) {
 
 // Pack encodes the histogram without loss.
 func (h *Histogram) Pack() Packed {
-	return Packed{h.count, h.min, h.max, h.negative, h.overflow, h.encode()}
+	return Packed{h.Count(), h.min, h.max, h.encode()}
 }
 
 // The cookies of HdrHistogram's V2 encoding.
@@ -77,12 +72,13 @@ const mostValues = 1 << 50
 func (h *Histogram) encode() []byte {
 	plain := make([]byte, 40)
 	next := 0
-	for _, b := range h.buckets {
-		if b.index > next {
-			plain = binary.AppendVarint(plain, int64(next-b.index)) // empty buckets
+	for v, n := range h.buckets() {
+		i := index(v)
+		if i > next {
+			plain = binary.AppendVarint(plain, int64(next-i)) // empty buckets
 		}
-		plain = binary.AppendVarint(plain, int64(b.count))
-		next = b.index + 1
+		plain = binary.AppendVarint(plain, int64(n))
+		next = i + 1
 	}
 	binary.BigEndian.PutUint32(plain, plainCookie)
 	binary.BigEndian.PutUint32(plain[4:], uint32(len(plain)-40))
@@ -114,41 +110,25 @@ var compressors = sync.Pool{New: func() any {
 
 // unpack decodes the histogram. It refuses contradictory numbers.
 func (p Packed) unpack() (*Histogram, error) {
-	if len(p.HDR) == 0 && p.Empty() {
+	if p.Empty() {
 		return &Histogram{}, nil
 	}
 	sparse, err := hdrhistogram.DecodePacked(base64.StdEncoding.AppendEncode(nil, p.HDR))
 	if err != nil {
 		return nil, fmt.Errorf("histogram: %w", err)
 	}
-	h := &Histogram{count: p.Count, min: p.Min, max: p.Max, negative: p.Negative, overflow: p.Overflow}
-	for v, n := range sparse.ForEachBucket {
-		h.buckets = append(h.buckets, bucket{index(v), uint64(n)})
-	}
-	switch {
-	case sparse.LowestTrackableValue() != 1 || sparse.HighestTrackableValue() != Highest ||
-		sparse.SignificantFigures() != digits:
+	layout := sparse.LowestTrackableValue() == 1 && sparse.HighestTrackableValue() == Highest
+	if !layout || sparse.SignificantFigures() != digits {
 		return nil, errors.New("histogram: another layout of buckets")
-	case uint64(sparse.TotalCount()) != p.Count || p.Count > mostValues:
+	}
+	if uint64(sparse.TotalCount()) != p.Count || p.Count > mostValues {
 		return nil, fmt.Errorf("histogram: count %d, but %d values", p.Count, sparse.TotalCount())
-	case !h.plausible():
-		return nil, fmt.Errorf("histogram: min %d, max %d and overflow %d do not fit the values",
-			p.Min, p.Max, p.Overflow)
 	}
-	return h, nil
-}
-
-// plausible reports whether the extremes and the overflow fit the buckets.
-func (h *Histogram) plausible() bool {
-	if h.count == 0 {
-		return h.min == 0 && h.max == 0 && h.overflow == 0
+	ordered := 0 <= p.Min && p.Min <= p.Max && p.Max <= Highest
+	if !ordered || index(p.Min) != index(sparse.Min()) || index(p.Max) != index(sparse.Max()) {
+		return nil, fmt.Errorf("histogram: min %d and max %d do not fit the values", p.Min, p.Max)
 	}
-	last := h.buckets[len(h.buckets)-1]
-	if h.overflow > 0 && (last.index != index(Highest) || h.overflow > last.count) {
-		return false
-	}
-	return 0 <= h.min && h.min <= h.max && h.max <= Highest &&
-		index(h.min) == h.buckets[0].index && index(h.max) == last.index
+	return &Histogram{sparse, p.Min, p.Max}, nil
 }
 
 // UnmarshalJSON reads a packed histogram. It refuses a damaged one.

@@ -22,11 +22,8 @@ func (h *Histogram) rank(q float64) uint64 {
 	if !(q > 0) { // NaN too
 		return 0
 	}
-	if q >= 1 {
-		return h.count
-	}
-	decimal, _ := new(big.Rat).SetString(strconv.FormatFloat(q, 'g', -1, 64))
-	rank, rest := new(big.Int).SetUint64(h.count), new(big.Int)
+	decimal, _ := new(big.Rat).SetString(strconv.FormatFloat(min(q, 1), 'g', -1, 64))
+	rank, rest := new(big.Int).SetUint64(h.Count()), new(big.Int)
 	rank.DivMod(rank.Mul(rank, decimal.Num()), decimal.Denom(), rest)
 	return rank.Uint64() + uint64(rest.Sign()) //gosec:disable G115 -- 0 or 1
 }
@@ -48,7 +45,7 @@ func (h *Histogram) Quantile(q float64) int64 {
 }
 
 // Beyond returns the number of values that rank above the quantile q.
-func (h *Histogram) Beyond(q float64) uint64 { return h.count - h.rank(q) }
+func (h *Histogram) Beyond(q float64) uint64 { return h.Count() - h.rank(q) }
 
 // Supported reports whether at least 10 values lie beyond the quantile q. It is false for q = 1.
 func (h *Histogram) Supported(q float64) bool { return h.Beyond(q) >= enough }

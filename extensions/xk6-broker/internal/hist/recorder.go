@@ -24,8 +24,6 @@ const busy = 64
 type shard struct {
 	chunks   [chunks]atomic.Pointer[chunk]
 	min, max atomic.Int64
-	negative atomic.Uint64
-	overflow atomic.Uint64
 	_        [128]byte
 }
 
@@ -42,14 +40,12 @@ func NewRecorder(shards int) *Recorder {
 	return &Recorder{shards: make([]atomic.Pointer[shard], n)}
 }
 
-// Record records one value of v nanoseconds. The shard is any number that differs between
-// goroutines, such as a worker's index. A negative v is counted in [Histogram.Negative] only; a v
-// above [Highest] is recorded as Highest and counted in [Histogram.Overflow] too.
+// Record records one value of v nanoseconds. The shard is any number that differs X
 func (r *Recorder) Record(shard uint32, v int64) { r.RecordN(shard, v, 1) }
 
 // RecordN records n values of v nanoseconds.
 func (r *Recorder) RecordN(shard uint32, v int64, n uint64) {
-	if n == 0 {
+	if n == 0 || v < 0 {
 		return
 	}
 	mask := r.mask.Load()
@@ -57,27 +53,19 @@ func (r *Recorder) RecordN(shard uint32, v int64, n uint64) {
 	if s == nil {
 		s = r.grow(shard & mask)
 	}
-	if v < 0 {
-		s.negative.Add(n)
-		return
-	}
-	value := min(v, Highest)
-	i := index(value)
+	v = min(v, Highest)
+	i := index(v)
 	counts := s.chunks[i>>chunkBits].Load()
 	if counts == nil {
 		counts = s.grow(i / chunkLen)
 	}
-	// The extremes are written before the count and read after it, the overflow the other way
-	// round: a snapshot has no count outside its extremes, and no overflow without its count.
-	for low := s.min.Load(); value < low && !s.min.CompareAndSwap(low, value); low = s.min.Load() {
+	// The extremes are written before the count and read after it: no count is outside of them.
+	for low := s.min.Load(); v < low && !s.min.CompareAndSwap(low, v); low = s.min.Load() {
 	}
-	for high := s.max.Load(); value > high && !s.max.CompareAndSwap(high, value); high = s.max.Load() {
+	for high := s.max.Load(); v > high && !s.max.CompareAndSwap(high, v); high = s.max.Load() {
 	}
 	if counts[i&(chunkLen-1)].Add(n) >= busy*uint64(mask+1) && int(mask) < len(r.shards)-1 {
 		r.mask.CompareAndSwap(mask, 2*mask+1)
-	}
-	if v > Highest {
-		s.overflow.Add(n)
 	}
 }
 
@@ -107,19 +95,15 @@ func (r *Recorder) Snapshot(others ...*Recorder) *Histogram {
 			}
 		}
 	}
-	h := &Histogram{min: math.MaxInt64, max: -1}
-	for _, s := range shards {
-		h.negative += s.negative.Load()
-		h.overflow += s.overflow.Load()
-	}
+	h := &Histogram{}
 	for c := range chunks {
 		h.addChunk(c, shards)
 	}
+	low, high := int64(math.MaxInt64), int64(-1)
 	for _, s := range shards {
-		h.min = min(h.min, s.min.Load())
-		h.max = max(h.max, s.max.Load())
+		low, high = min(low, s.min.Load()), max(high, s.max.Load())
 	}
-	h.bound()
+	h.bound(low, high)
 	return h
 }
 
@@ -140,8 +124,7 @@ func (h *Histogram) addChunk(c int, shards []*shard) {
 	}
 	for i, n := range sums {
 		if n > 0 {
-			h.buckets = append(h.buckets, bucket{c*chunkLen + i, n})
-			h.count += n
+			h.add(lowest(c*chunkLen+i), n)
 		}
 	}
 }

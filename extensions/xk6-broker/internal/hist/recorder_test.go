@@ -52,7 +52,7 @@ func TestConcurrentRecordsAreAllInExactlyOneInterval(t *testing.T) {
 	if !equal(recorder.Snapshot(), want) {
 		t.Error("the last snapshot is not what was recorded")
 	}
-	if !intervals.SameDistribution(want) || intervals.Negative() != want.Negative() || intervals.Overflow() != want.Overflow() {
+	if !same(intervals, want) {
 		t.Error("the intervals do not make up what was recorded")
 	}
 }

@@ -82,7 +82,7 @@ func BenchmarkAdd(b *testing.B) {
 					n++
 				}
 				b.ReportMetric(float64(worst.Microseconds()), "worst-µs")
-				b.ReportMetric(float64(from[0].Size()), "packed-B")
+				b.ReportMetric(float64(len(from[0].HDR)), "packed-B")
 				b.ReportMetric(float64(len(r.Intervals())), "intervals")
 			})
 		}

@@ -253,13 +253,13 @@ func most(a, b *int64) *int64 {
 func (i *Interval) size() int {
 	n := 0
 	for _, h := range i.Hiccups {
-		n += h.Size()
+		n += len(h.HDR)
 	}
 	for _, r := range i.Records {
 		n += int(unsafe.Sizeof(r))
 		for l := range r.Latencies {
 			for _, h := range r.Latencies[l] {
-				n += h.Size()
+				n += len(h.HDR)
 			}
 		}
 	}

@@ -83,7 +83,7 @@ func sameHistograms(a, b *hist.Histogram) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.SameDistribution(b) && a.Min() == b.Min() && a.Max() == b.Max() && a.Negative() == b.Negative() && a.Overflow() == b.Overflow()
+	return reflect.DeepEqual(a.Pack(), b.Pack())
 }
 
 func sameSums(a, b map[recording.Key]*recording.Sums) bool {

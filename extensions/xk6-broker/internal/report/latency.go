@@ -100,8 +100,8 @@ func percentiles(class string, all []distribution) Table {
 
 func (d distribution) row() Row {
 	r := Row{Name: d.name, Label: d.label, Part: strings.HasPrefix(d.label, partPrefix)}
-	if n := d.values.Overflow(); n > 0 {
-		r.Doc = fmt.Sprintf("%d of more than an hour count as an hour", n)
+	if d.values.Max() == hist.Highest {
+		r.Doc = "values of more than an hour count as an hour"
 	}
 	r.Cells = append(r.Cells, count(d.values.Count(), false))
 	for _, q := range shownQuantiles {

@@ -64,7 +64,7 @@ func parseObjectives(texts []string) (all []measure.Objective, err error) {
 		}
 		flaw := slices.Contains(measure.Flaws, o.Measure.Name)
 		limit := (o.Op == "<" && o.Limit > 0) || o.Op == "<=" || (o.Op == "==" && o.Limit == 0)
-		if !limit || (o.Measure.Unit != "ns" && !flaw) {
+		if !limit || o.Multiple || (o.Measure.Unit != "ns" && !flaw) {
 			return nil, fmt.Errorf("objective %q: it must be an upper limit of a latency, or of one of %s",
 				text, strings.Join(measure.Flaws, ", "))
 		}

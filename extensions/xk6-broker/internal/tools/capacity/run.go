@@ -29,7 +29,7 @@ type Run struct {
 	Columns           []string
 
 	objectives []measure.Objective
-	columns    []cells.Column
+	columns    []*cells.Column
 	probes     []probe
 	outcome    Outcome
 	ended      bool    // the search
@@ -65,7 +65,6 @@ func (r *Run) Do(ctx context.Context) error {
 	if err := r.Open(cells.Base(r.Script)+"-capacity", facts); err != nil {
 		return err
 	}
-	defer r.Close() //nolint:errcheck // the process ends
 	return r.search(ctx)
 }
 
@@ -83,16 +82,11 @@ func (r *Run) check() (err error) {
 		return err
 	}
 	for _, o := range r.objectives {
-		r.columns = append(r.columns, cells.Column{Measure: o.Measure})
+		r.columns = append(r.columns, &cells.Column{Title: o.Measure.Label(), Measure: o.Measure})
 	}
-	for _, name := range r.Columns {
-		m, err := measure.Parse(name)
-		if err != nil {
-			return err
-		}
-		r.columns = append(r.columns, cells.Column{Measure: m})
-	}
-	return nil
+	others, err := cells.Parse(r.Columns)
+	r.columns = append(r.columns, others...)
+	return err
 }
 
 func percent(flag, text string) (float64, error) {
@@ -153,12 +147,10 @@ func (r *Run) probe(ctx context.Context, rate int64, share string) (Answer, erro
 	return p.answer, r.write()
 }
 
-func (r *Run) settings(rate int64) cells.Values {
+func (r *Run) settings(rate int64) cells.Settings {
 	seconds := func(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "s" }
-	return cells.Values{
-		{Name: r.Rate, Value: strconv.FormatInt(rate, 10)},
-		{Name: r.Length, Value: seconds(r.WarmUp + r.Window)},
-		{Name: "BROKER_WARMUP", Value: seconds(r.WarmUp)},
+	return cells.Settings{
+		r.Rate: strconv.FormatInt(rate, 10), r.Length: seconds(r.WarmUp + r.Window), "BROKER_WARMUP": seconds(r.WarmUp),
 	}
 }
 
@@ -218,9 +210,8 @@ func (r *Run) write() error {
 		}
 	}
 	for _, c := range r.columns {
-		place := func(o cells.Outcome) (tick, line string) { return texts[o.Folder][0], c.Label() }
-		chart, ok := c.Chart(r.Rate, drawn, place)
-		if ok && c.Unit == "ns" {
+		place := func(o cells.Outcome) (tick, line string) { return texts[o.Folder][0], c.Title }
+		if chart := c.Chart(r.Rate, drawn, place); len(chart.Lines) > 0 && c.Unit == "ns" {
 			page.Charts = append(page.Charts, chart)
 		}
 	}

@@ -2,79 +2,66 @@ package cells
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/measure"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/stationary"
 )
 
 // Column is a measure of each run.
 type Column struct {
-	measure.Measure
-	Phase string // of the run; "" for the one that leads
+	Title    string
+	Measured string // the name of the measure
+	Phase    string // of the run; "" for the one that leads
+	Ratio    *bool  // whether a study shows the multiple of its base; nil is true
+
+	measure.Measure `json:"-"` // set by Parse
 }
 
-// Number is the median of a column over runs.
-type Number struct {
-	Value     float64
-	Low, High float64
-	Missing   string // the reason if there is no value
-	Doubt     string // the reason if it is not reliable
+// Parse parses the columns of measures by name.
+func Parse(names []string) (columns []*Column, err error) {
+	for _, name := range names {
+		m, err := measure.Parse(name)
+		if err != nil {
+			return nil, err
+		}
+		columns = append(columns, &Column{Title: m.Label(), Measured: name, Measure: m})
+	}
+	return columns, nil
 }
 
-// Number returns the median over the runs that have a value.
-func (c Column) Number(runs ...Outcome) Number {
-	n := Number{Missing: "the run has no result"}
-	var values []float64
+// Spread reads the measure of runs.
+func (c *Column) Spread(runs ...Outcome) measure.Spread {
+	var results []*result.Result
 	for _, o := range runs {
 		r := o.Result
 		if r != nil && c.Phase != "" {
 			r = r.During(c.Phase)
 		}
-		if r == nil {
-			n.Missing = fmt.Sprintf("the run has no result, or no phase %q", c.Phase)
-			continue
-		}
-		v, err := c.OfRun(r)
-		if err != nil {
-			n.Missing = err.Error()
-			continue
-		}
-		low, high := c.DoubtOfRun(r)
-		n.Doubt = cmp.Or(n.Doubt, low, high)
-		values = append(values, v)
+		results = append(results, r)
 	}
-	if len(values) > 0 {
-		n.Missing = ""
-		n.Value, n.Low, n.High = stationary.Median(values), slices.Min(values), slices.Max(values)
-	}
-	return n
+	return c.SpreadOfRuns(results)
 }
 
-// Show returns the number as a text, with the range of several.
-func (c Column) Show(n Number) Text {
-	if n.Missing != "" {
-		return Text{Text: "–", Title: n.Missing}
+// Show returns the text of runs. A question mark is a value that is not reliable.
+func (c *Column) Show(s measure.Spread) Text {
+	if len(s.Values) == 0 {
+		return Text{Text: "–", Title: s.Unknown.Error()}
 	}
-	t := Text{Text: c.Measure.Show(n.Value), Raw: strconv.FormatFloat(n.Value, 'f', -1, 64), Title: n.Doubt}
-	if n.Low != n.High {
-		t.Text += fmt.Sprintf(" (%s to %s)", c.Measure.Show(n.Low), c.Measure.Show(n.High))
-	}
-	if n.Doubt != "" {
+	t := Text{Text: c.ShowSpread(s), Raw: strconv.FormatFloat(s.Median, 'f', -1, 64)}
+	if t.Title = cmp.Or(s.TooLow, s.TooHigh); t.Title != "" {
 		t.Text += "?"
 	}
 	return t
 }
 
-// Chart returns a chart of a column; false if there is nothing to draw. Place returns the tick and
-// the line of a run.
-func (c Column) Chart(label string, runs []Outcome, place func(Outcome) (tick, line string)) (report.Chart, bool) {
+// Chart returns a chart of a column, without lines if there is nothing to draw. Place returns the
+// tick and the line of a run.
+func (c *Column) Chart(label string, runs []Outcome, place func(Outcome) (tick, line string)) report.Chart {
 	chart := report.Chart{
-		ID: "chart-" + report.Sanitise(c.Label()), Title: c.Label(), Axis: "setting", Label: label,
-		Unit: c.Unit, Apart: true,
+		ID: "chart-" + report.Sanitise(c.Title), Title: c.Title, Axis: "setting", Label: label, Unit: c.Unit, Apart: true,
 		Note: "The median of the repetitions; the bars run from the least to the greatest.",
 	}
 	type point struct{ tick, line string }
@@ -87,8 +74,8 @@ func (c Column) Chart(label string, runs []Outcome, place func(Outcome) (tick, l
 		lines = append(lines, line)
 	}
 	chart.Ticks, lines = distinct(chart.Ticks), distinct(lines)
-	if len(chart.Ticks) < 2 || len(lines) > report.Palette || c.Unit == "" || c.Number(runs...).Missing != "" {
-		return chart, false
+	if len(chart.Ticks) < 2 || len(lines) > report.Palette || c.Unit == "" || len(c.Spread(runs...).Values) == 0 {
+		return chart
 	}
 	scale := 1.0
 	if c.Unit == "ns" {
@@ -100,18 +87,17 @@ func (c Column) Chart(label string, runs []Outcome, place func(Outcome) (tick, l
 	for i, name := range lines {
 		line := report.Line{Label: name, Colour: i}
 		for _, tick := range chart.Ticks {
-			var median, low, high *float64
-			if n := c.Number(points[point{tick, name}]...); n.Missing == "" {
-				middle, least, most := n.Value*scale, n.Low*scale, n.High*scale
-				median, low, high = &middle, &least, &most
+			var at [3]*float64
+			if s := c.Spread(points[point{tick, name}]...); len(s.Values) > 0 {
+				for k, v := range []float64{s.Median, s.Low, s.High} {
+					at[k] = new(v * scale)
+				}
 			}
-			line.Values = append(line.Values, median)
-			line.Low = append(line.Low, low)
-			line.High = append(line.High, high)
+			line.Values, line.Low, line.High = append(line.Values, at[0]), append(line.Low, at[1]), append(line.High, at[2])
 		}
 		chart.Lines = append(chart.Lines, line)
 	}
-	return chart, true
+	return chart
 }
 
 // distinct sorts texts, by their numbers if they are numbers, and keeps each once.

@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gofrs/flock"
-
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 )
 
@@ -26,38 +24,16 @@ type Facts map[string]string
 // journal returns the path of the journal.
 func (s *Study) journal() string { return filepath.Join(s.Folder, JournalFile) }
 
-// lock makes the folder of a new study, or checks the folder of the study to resume, and locks it.
-func (s *Study) lock() error {
-	_, err := os.Lstat(s.Folder)
-	if !s.Resume && err == nil {
-		return fmt.Errorf("%s exists already: choose another --out, or continue its study with --resume", s.Folder)
-	}
-	if _, err := os.Stat(s.journal()); s.Resume && err != nil {
-		return fmt.Errorf("there is no study in %s: %w", s.Folder, err)
-	}
-	if err := os.MkdirAll(s.Folder, 0o777); err != nil { //gosec:disable G301 -- as the user's umask has it
-		return err
-	}
-	s.locked = flock.New(filepath.Join(s.Folder, ".lock"))
-	if ok, err := s.locked.TryLock(); err != nil || !ok {
-		return errors.Join(err, fmt.Errorf("another process is at work on the study in %s", s.Folder))
-	}
-	return nil
-}
-
-// Close unlocks the study.
-func (s *Study) Close() error { return s.locked.Close() }
-
-func (s *Study) readJournal() error {
+func (s *Study) readJournal(asked Facts) error {
 	file, err := os.Open(s.journal())
 	if err != nil {
-		return err
+		return fmt.Errorf("there is no study in %s: %w", s.Folder, err)
 	}
 	defer file.Close() //nolint:errcheck // only read
 	in := json.NewDecoder(file)
 	var before Facts
 	if err = in.Decode(&before); err == nil {
-		err = before.same(s.Asked)
+		err = before.same(asked)
 	}
 	for err == nil {
 		var o Outcome
@@ -105,8 +81,8 @@ func (s *Study) add(o Outcome) error {
 	return s.writeJournal()
 }
 
-// done returns the outcome of a cell with its result; false if it must be run.
-func (s *Study) done(c Cell) (Outcome, bool) {
+// Done returns the outcome of a cell that has a result; false if it must be run.
+func (s *Study) Done(c Cell) (Outcome, bool) {
 	for _, o := range s.ended {
 		if o.Folder == c.Folder && o.Error == "" {
 			var err error

@@ -66,19 +66,18 @@ type Text struct {
 
 // Write writes the page into a folder.
 func (p Page) Write(folder string) error {
-	err := report.WriteAtomic(filepath.Join(folder, PageFile), func(w io.Writer) error {
-		return report.Page{Title: p.Title, Charts: p.Charts, Body: p}.Render(w, htmlPage)
-	})
-	if err != nil {
-		return err
+	html := report.Page{Title: p.Title, Charts: p.Charts, Body: p}
+	files := map[string]func(io.Writer) error{
+		PageFile:   func(w io.Writer) error { return html.Render(w, htmlPage) },
+		TablesFile: func(w io.Writer) error { return markdown.Execute(w, p) },
+		CSVFile:    p.Tables[len(p.Tables)-1].csv,
 	}
-	err = report.WriteAtomic(filepath.Join(folder, TablesFile), func(w io.Writer) error {
-		return markdown.Execute(w, p)
-	})
-	if err != nil {
-		return err
+	for name, write := range files {
+		if err := report.WriteAtomic(filepath.Join(folder, name), write); err != nil {
+			return err
+		}
 	}
-	return report.WriteAtomic(filepath.Join(folder, CSVFile), p.Tables[len(p.Tables)-1].csv)
+	return nil
 }
 
 func (t Table) csv(w io.Writer) error {

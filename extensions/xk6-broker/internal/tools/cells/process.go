@@ -20,22 +20,13 @@ import (
 
 // Cell is one run of a script: a k6 process with its own settings and folder.
 type Cell struct {
-	Folder     string   `json:"cell"` // the name of its folder, unique in the study
-	Label      string   `json:"-"`    // for the terminal
-	Repetition int      `json:"-"`    // from 1
-	Script     string   `json:"-"`
-	Settings   Values   `json:"-"`
-	Columns    []Column `json:"-"` // for the terminal
-}
-
-// Outcome is the outcome of a cell.
-type Outcome struct {
-	Cell
-	Result   *result.Result `json:"-"`               // nil if the cell failed
-	Error    string         `json:"error,omitempty"` // the reason if there is no result
-	ExitCode int            `json:"exitCode"`        // -1 if the process did not start
-	Started  time.Time      `json:"started"`
-	Ended    time.Time      `json:"ended"`
+	Folder     string    `json:"cell"` // the name of its folder, unique in the study
+	Label      string    `json:"-"`    // for the terminal
+	Row        string    `json:"-"`    // the name that all its repetitions have
+	Repetition int       `json:"-"`    // from 1
+	Script     string    `json:"-"`
+	Settings   Settings  `json:"-"`
+	Columns    []*Column `json:"-"` // for the terminal
 }
 
 // Folders and files of a study.
@@ -65,7 +56,6 @@ func (s *Study) run(ctx context.Context, c Cell) (Outcome, error) {
 	defer log.Close() //nolint:errcheck // a log without its end is no failure
 	o := Outcome{Cell: c, ExitCode: -1, Started: time.Now()}
 	err = s.process(ctx, log, &o)
-	o.Ended = time.Now()
 	if ctx.Err() != nil {
 		return o, ErrStopped
 	}
@@ -95,11 +85,6 @@ func (s *Study) process(ctx context.Context, log *os.File, o *Outcome) error {
 		if err := start("sh", "-c", s.Reset).Run(); err != nil {
 			return fmt.Errorf("--reset failed: %w", err)
 		}
-	}
-	select {
-	case <-time.After(s.Pause):
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 	k6, err := os.Executable()
 	if err != nil {

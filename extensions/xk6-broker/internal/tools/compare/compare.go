@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -14,7 +13,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/measure"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/stationary"
 )
 
 // A difference is more than noise if the Mann-Whitney U test gives less than level. The exact test
@@ -79,71 +77,38 @@ func runName(s Side, i int) string {
 	return fmt.Sprintf("%s, run %d (%s)", s.Name, i+1, s.Runs[i].Name)
 }
 
-// row is one measure on all sides.
-type row struct {
-	measure.Measure
-	cells []cell
-}
-
 // cell is a measure on one side.
 type cell struct {
-	values            []float64 // of the runs that know it
-	median, low, high float64
-	unknown           error   // why a run does not know it
-	ratio             float64 // of the median to that of the first side; NaN if there is none
-	p                 float64 // of the Mann-Whitney U test against the first side
-	tooFew            bool    // runs for the test
-
-	tooLow, tooHigh string // why it may be less than the truth, and why more
+	measure.Spread
+	ratio  float64 // of the median to that of the first side; NaN if there is none
+	p      float64 // of the Mann-Whitney U test against the first side
+	tooFew bool    // runs for the test
 }
 
-// rowOf reads a measure on all sides.
-func rowOf(m measure.Measure, t *Topic) row {
-	r := row{Measure: m}
+// cells reads a measure on all sides.
+func (t *Topic) cells(m measure.Measure) (all []cell) {
 	for i, topics := range t.runs {
-		c := cellOf(m, topics)
+		c := cell{Spread: m.Spread(topics), ratio: math.NaN(), p: 1}
 		if i > 0 {
-			c.compareTo(r.cells[0])
+			c.compareTo(all[0])
 		}
-		r.cells = append(r.cells, c)
+		all = append(all, c)
 	}
-	return r
-}
-
-func cellOf(m measure.Measure, topics []*result.Topic) cell {
-	c := cell{ratio: math.NaN(), p: 1}
-	for _, t := range topics {
-		if t == nil {
-			c.unknown = errors.New("the topic is not in all of its runs")
-			continue
-		}
-		v, err := m.Of(t)
-		if err != nil {
-			c.unknown = cmp.Or(c.unknown, err)
-			continue
-		}
-		low, high := m.Doubt(t)
-		c.tooLow, c.tooHigh = cmp.Or(c.tooLow, low), cmp.Or(c.tooHigh, high)
-		c.values = append(c.values, v)
-	}
-	if len(c.values) > 0 {
-		c.median, c.low, c.high = stationary.Median(c.values), slices.Min(c.values), slices.Max(c.values)
-	}
-	return c
+	return all
 }
 
 // compareTo compares a cell with that of the first side.
 func (c *cell) compareTo(first cell) {
-	if len(c.values) == 0 || len(first.values) == 0 {
+	if len(c.Values) == 0 || len(first.Values) == 0 {
 		return
 	}
-	if c.median == first.median {
+	if c.Median == first.Median {
 		c.ratio = 1
-	} else if first.median != 0 {
-		c.ratio = c.median / first.median
+	} else if first.Median != 0 {
+		c.ratio = c.Median / first.Median
 	}
-	c.tooFew = min(len(c.values), len(first.values)) < enough
-	if test, err := stats.MannWhitneyUTest(c.values, first.values, stats.LocationDiffers); err == nil {
+	c.tooFew = min(len(c.Values), len(first.Values)) < enough
+	if test, err := stats.MannWhitneyUTest(c.Values, first.Values, stats.LocationDiffers); err == nil {
 		c.p = test.P // the error is that all values are equal
 	}
 }
@@ -189,15 +154,15 @@ func (c *Comparison) table(topic *Topic) report.Table {
 		}
 	}
 	for _, m := range measures() {
-		r := rowOf(m, topic)
-		if !slices.ContainsFunc(r.cells, func(c cell) bool { return len(c.values) > 0 }) {
+		cells := topic.cells(m)
+		if !slices.ContainsFunc(cells, func(c cell) bool { return len(c.Values) > 0 }) {
 			continue
 		}
 		line := report.Row{Name: m.Label(), Label: m.Label()}
-		for i, side := range r.cells {
+		for i, side := range cells {
 			line.Cells = append(line.Cells, side.shown(m))
 			if i > 0 {
-				line.Cells = append(line.Cells, side.change(m, r.cells[0], len(c.Tested.Rows) == 0))
+				line.Cells = append(line.Cells, side.change(m, cells[0], len(c.Tested.Rows) == 0))
 			}
 		}
 		t.Rows = append(t.Rows, line)
@@ -205,20 +170,16 @@ func (c *Comparison) table(topic *Topic) report.Table {
 	return t
 }
 
-// shown is the median and, of several runs, the least and the greatest.
 func (c cell) shown(m measure.Measure) report.Cell {
-	switch {
-	case len(c.values) == 0:
-		return report.Unknown(c.unknown.Error())
-	case c.low == c.high:
-		return report.Cell{Text: m.Show(c.median)}
+	if len(c.Values) == 0 {
+		return report.Unknown(c.Unknown.Error())
 	}
-	return report.Cell{Text: fmt.Sprintf("%s (%s…%s)", m.Show(c.median), m.Show(c.low), m.Show(c.high))}
+	return report.Cell{Text: m.ShowSpread(c.Spread)}
 }
 
 // change is the difference from the first side. It is better or worse only between equal tests.
 func (c cell) change(m measure.Measure, first cell, equal bool) report.Cell {
-	if len(c.values) == 0 || len(first.values) == 0 {
+	if len(c.Values) == 0 || len(first.Values) == 0 {
 		return report.Unknown("one side is not known")
 	}
 	text := fmt.Sprintf("%+.1f %%", 100*(c.ratio-1))
@@ -236,7 +197,7 @@ func (c cell) change(m measure.Measure, first cell, equal bool) report.Cell {
 	switch {
 	case c.noise():
 		shown.Sign, shown.Title = " ~", fmt.Sprintf("within noise (Mann-Whitney U test, p ≥ %g)", level)
-	case equal && (c.median < first.median) == (m.Unit == "ns" || m.Unit == ""):
+	case equal && (c.Median < first.Median) == (m.Unit == "ns" || m.Unit == ""):
 		shown.Class = "good"
 	case equal:
 		shown.Class = "bad"

@@ -77,7 +77,7 @@ func measured(t *testing.T, c *Comparison, name string, side int) cell {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return rowOf(m, &c.Topics[0]).cells[side]
+	return c.Topics[0].cells(m)[side]
 }
 
 func TestCompare_Differences_MoreThanNoise(t *testing.T) {
@@ -328,7 +328,7 @@ func TestConditionsThatAreNotUnderstoodSayWhy(t *testing.T) {
 		"lost > 0 and errors > 0": "not understood",
 		"confirmed rate < NaN":    "no number",
 	} {
-		if _, err := ParseCondition(text); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "fail-if") {
+		if _, err := ParseCondition(text); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "condition") {
 			t.Errorf("%q: error %v, want %q", text, err, want)
 		}
 	}
@@ -443,11 +443,7 @@ func TestLoad_NamedFolders_AreRepetitions(t *testing.T) {
 		{[]string{"old=" + at("old-1") + "," + at("old-2"), at("x")}, "old:2 x:1"},
 		{[]string{"a=" + at("old-1") + "," + at("x"), "b=" + at("old-2")}, "a:2 b:1"},
 	} {
-		sides, err := Load(c.args, "", func(done, of int, _ string) {
-			if done >= of {
-				t.Errorf("progress %d of %d", done, of)
-			}
-		})
+		sides, err := Load(c.args, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -460,7 +456,7 @@ func TestLoad_NamedFolders_AreRepetitions(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{{at("x")}, {at("x"), at("nothing")}, {"=", at("x")}} {
-		if _, err := Load(args, "", func(int, int, string) {}); err == nil {
+		if _, err := Load(args, ""); err == nil {
 			t.Errorf("%v was accepted", args)
 		}
 	}
@@ -520,7 +516,7 @@ func TestRunsAreComparedInAPhase(t *testing.T) {
 	}
 	slices.Sort(folders)
 	for phase, crossed := range map[string]bool{"": false, "measured": true} {
-		sides, err := Load(folders, phase, func(int, int, string) {})
+		sides, err := Load(folders, phase)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -538,7 +534,7 @@ func TestRunsAreComparedInAPhase(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Load(folders, "peak", func(int, int, string) {}); err == nil || !strings.Contains(err.Error(), `has no phase "peak": it has measured`) {
+	if _, err := Load(folders, "peak"); err == nil || !strings.Contains(err.Error(), `has no phase "peak": it has measured`) {
 		t.Errorf("a phase that was not: %v", err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
@@ -15,39 +14,16 @@ import (
 // Condition is a limit that fails a comparison if it holds, such as "e2e_latency p99 > 1.1x".
 type Condition struct {
 	measure.Objective
-	relative bool // the limit is a multiple of the first side
 }
 
 // ParseCondition returns the condition of a text.
 func ParseCondition(text string) (Condition, error) {
-	c, err := parse(text)
-	if err != nil {
-		const advice = `write a measure, an operator and a limit, such as "e2e_latency p99 > 1.1x" or "lost > 0"`
-		return c, fmt.Errorf("fail-if %q: %w; %s", text, err, advice)
-	}
-	return c, nil
-}
-
-func parse(text string) (c Condition, err error) {
-	head, multiple := strings.CutSuffix(text, "x")
-	if !multiple {
-		c.Objective, err = measure.ParseObjective(text)
-		return c, err
-	}
-	var limit string
-	if c.Objective, limit, err = measure.Split(head); err != nil {
-		return c, err
-	}
-	c.Text, c.relative = text, true
-	c.Limit, err = strconv.ParseFloat(limit, 64)
-	if err != nil || !(c.Limit > 0) || math.IsInf(c.Limit, 0) {
-		return c, fmt.Errorf("%q is no multiple", limit+"x")
-	}
-	return c, nil
+	o, err := measure.ParseObjective(text)
+	return Condition{o}, err
 }
 
 // Relative reports whether the condition needs another side to compare with.
-func (c Condition) Relative() bool { return c.relative }
+func (c Condition) Relative() bool { return c.Multiple }
 
 // Finding is the decision of a condition on one side.
 type Finding struct {
@@ -56,27 +32,27 @@ type Finding struct {
 	Text      string
 }
 
-// Judge decides a condition on every topic of one result. A condition that cannot be decided fails.
-func (c Condition) Judge(r *result.Result) (all []Finding) {
-	if len(r.Topics) == 0 {
-		return []Finding{{c, true, "cannot be decided: nothing was measured"}}
-	}
-	for i := range r.Topics {
-		t := &r.Topics[i]
-		failed, why := c.decide(rowOf(c.Measure, &Topic{runs: [][]*result.Topic{{t}}}), 0)
-		all = append(all, Finding{c, failed, t.Topic + ": " + why})
-	}
-	return all
+// Judge decides a condition on every topic of one result.
+func (c Condition) Judge(r *result.Result) []Finding {
+	sides := []Side{{Runs: []*result.Result{r}}}
+	return (&Comparison{Sides: sides, Topics: topicsOf(sides)}).Decide(c)
 }
 
-// Decide decides a condition on every topic and every side but the first. It fails if it cannot be
-// decided, as on a topic that a side no longer has.
+// Decide decides a condition on every topic and every side but the first of several. It fails if it
+// cannot be decided, as on a topic that a side no longer has.
 func (c *Comparison) Decide(cond Condition) (all []Finding) {
+	if len(c.Topics) == 0 {
+		return []Finding{{cond, true, "cannot be decided: nothing was measured"}}
+	}
 	for k := range c.Topics {
 		t := &c.Topics[k]
-		r := rowOf(cond.Measure, t)
-		for i := 1; i < len(r.cells); i++ {
-			failed, why := cond.decide(r, i)
+		cells := t.cells(cond.Measure)
+		if len(cells) == 1 {
+			failed, why := cond.decide(cells[0], cells[0])
+			all = append(all, Finding{cond, failed, t.Name + ": " + why})
+		}
+		for i := 1; i < len(cells); i++ {
+			failed, why := cond.decide(cells[0], cells[i])
 			all = append(all, Finding{cond, failed, fmt.Sprintf("%s, %s: %s", t.Name, c.Sides[i].Name, why)})
 		}
 	}
@@ -85,7 +61,7 @@ func (c *Comparison) Decide(cond Condition) (all []Finding) {
 
 // Invalid finds the runs that are not valid: conditions on their numbers decide nothing.
 func (c *Comparison) Invalid() (all []Finding) {
-	cond := Condition{Objective: measure.Objective{Text: "a run is not valid"}}
+	cond := Condition{measure.Objective{Text: "a run is not valid"}}
 	for _, s := range c.Sides {
 		for i, r := range s.Runs {
 			if !r.Verdict.Valid {
@@ -97,22 +73,22 @@ func (c *Comparison) Invalid() (all []Finding) {
 	return all
 }
 
-// decide decides a condition on one side of a row.
-func (c Condition) decide(r row, i int) (failed bool, why string) {
-	first, side := r.cells[0], r.cells[i]
-	value, shown := c.value(side)
+// decide decides a condition on one side.
+func (c Condition) decide(first, side cell) (failed bool, why string) {
+	value := c.value(side)
+	shown := c.Measure.Show(value)
 	switch {
-	case side.unknown != nil:
-		return true, "cannot be decided: " + side.unknown.Error()
-	case c.relative && first.unknown != nil:
-		return true, "cannot be decided: on the first side " + first.unknown.Error()
-	case c.relative && math.IsNaN(side.ratio):
-		return true, fmt.Sprintf("cannot be decided: %s has no multiple of %s", shown, c.Measure.Show(first.median))
-	case c.relative:
+	case side.Unknown != nil:
+		return true, "cannot be decided: " + side.Unknown.Error()
+	case c.Multiple && first.Unknown != nil:
+		return true, "cannot be decided: on the first side " + first.Unknown.Error()
+	case c.Multiple && math.IsNaN(side.ratio):
+		return true, fmt.Sprintf("cannot be decided: %s has no multiple of %s", shown, c.Measure.Show(first.Median))
+	case c.Multiple:
 		value = side.ratio
-		shown = fmt.Sprintf("%.3gx (%s, was %s)", value, shown, c.Measure.Show(first.median))
+		shown = fmt.Sprintf("%.3gx (%s, was %s)", value, shown, c.Measure.Show(first.Median))
 	}
-	noise := c.relative && side.noise()
+	noise := c.Multiple && side.noise()
 	holds := c.Met(value)
 	if doubt := c.doubt(first, side); doubt != "" && (!holds || noise) {
 		return true, fmt.Sprintf("cannot be decided: %s, but %s", shown, doubt)
@@ -120,36 +96,32 @@ func (c Condition) decide(r row, i int) (failed bool, why string) {
 	switch {
 	case holds && noise:
 		shown += fmt.Sprintf(", but that is within noise (p=%.3f)", side.p)
-	case holds && c.relative && side.tooFew:
+	case holds && c.Multiple && side.tooFew:
 		shown += fmt.Sprintf("; whether it is noise cannot be known: it takes %d runs of each side", enough)
-	case holds && c.relative:
-		shown += fmt.Sprintf(" (p=%.3f)", side.p)
 	}
 	return holds && !noise, shown
 }
 
 // value returns the value of a side: the median, or of a count with a fixed limit the worst run,
 // because no repetition makes up for another.
-func (c Condition) value(side cell) (value float64, shown string) {
+func (c Condition) value(side cell) float64 {
 	switch {
-	case c.Measure.Unit != "" || c.relative:
-		value = side.median
+	case c.Measure.Unit != "" || c.Multiple:
+		return side.Median
 	case strings.HasPrefix(c.Op, "<"):
-		value = side.low
-	default:
-		value = side.high
+		return side.Low
 	}
-	return value, c.Measure.Show(value)
+	return side.High
 }
 
 // doubt returns why a condition that does not hold may hold in truth: the value may be greater than
 // measured or, for "<", less. A multiple may also be greater because the first side is less.
 func (c Condition) doubt(first, side cell) string {
-	here, there := side.tooLow, first.tooHigh
+	here, there := side.TooLow, first.TooHigh
 	if strings.HasPrefix(c.Op, "<") {
-		here, there = side.tooHigh, first.tooLow
+		here, there = side.TooHigh, first.TooLow
 	}
-	if !c.relative || there == "" {
+	if !c.Multiple || there == "" {
 		return here
 	}
 	return cmp.Or(here, "on the first side "+there)

@@ -28,13 +28,13 @@ func (s Side) Title() string {
 }
 
 // Load reads the sides: a folder is a side, name=folder,folder,... is a side of repetitions. With a
-// phase, runs are read as they were in it. progress is called before each folder is read.
-func Load(args []string, phase string, progress func(done, total int, path string)) ([]Side, error) {
+// phase, runs are read as they were in it.
+func Load(args []string, phase string) ([]Side, error) {
 	if len(args) < 2 {
 		return nil, errors.New("compare: there must be two to compare; name repetitions name=folder,folder")
 	}
 	var sides []Side
-	for i, arg := range args {
+	for _, arg := range args {
 		name, list, named := strings.Cut(arg, "=")
 		if !named {
 			name, list = filepath.Base(filepath.Clean(arg)), arg
@@ -44,7 +44,6 @@ func Load(args []string, phase string, progress func(done, total int, path strin
 		}
 		s := Side{Name: name}
 		for path := range strings.SplitSeq(list, ",") {
-			progress(i, len(args), path)
 			r, err := read(path, phase)
 			if err != nil {
 				return nil, fmt.Errorf("compare: %w", err)

@@ -87,19 +87,19 @@ func (m Measure) OfRun(r *result.Result) (float64, error) {
 		total := verdict.Total(r)
 		return m.read(&total)
 	}
-	sum, unknown := 0.0, 0
-	var reason error
+	reason, sum, found := error(nil), 0.0, false
 	for i := range r.Topics {
 		v, err := m.read(&r.Topics[i])
-		if err != nil && len(r.Topics[i].Groups) > 0 {
+		switch {
+		case err == nil:
+			sum, found = sum+v, true
+		case len(r.Topics[i].Groups) > 0:
 			return 0, fmt.Errorf("%s: %w", r.Topics[i].Topic, err)
+		default: // the topic has no consumers: the others have the sum
+			reason = err
 		}
-		if err != nil { // the topic has no consumers: the others have the sum
-			unknown, reason = unknown+1, err
-		}
-		sum += v
 	}
-	if unknown == len(r.Topics) {
+	if !found {
 		return 0, reason
 	}
 	return sum, nil

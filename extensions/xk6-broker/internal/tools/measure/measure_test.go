@@ -117,7 +117,7 @@ func TestObjectives(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"lost", "lost = 0", "lost == 1s", "e2e_latency p99 < 20", "e2e_latency p99 < -1s", "lost ==", "== 0", "lost == 0 1", "lots == 0", "lost == NaN", "confirmed rate > -1"} {
-		if o, err := measure.ParseObjective(text); err == nil || !strings.Contains(err.Error(), "objective") {
+		if o, err := measure.ParseObjective(text); err == nil || !strings.Contains(err.Error(), "condition") {
 			t.Errorf("%q: %+v, %v", text, o, err)
 		}
 	}

@@ -12,52 +12,49 @@ import (
 // operators compare a measure with a limit.
 var operators = []string{"<", "<=", ">", ">=", "==", "!="}
 
-// Objective is a measure with a limit, such as "e2e_latency p99 < 20ms" or "lost == 0".
+// Objective is a measure with a limit, such as "lost == 0", "e2e_latency p99 < 20ms" or
+// "e2e_latency p99 > 1.1x".
 type Objective struct {
-	Text    string
-	Measure Measure
-	Op      string
-	Limit   float64 // in the measure's unit
+	Text     string
+	Measure  Measure
+	Op       string
+	Limit    float64 // in the measure's unit
+	Multiple bool    // the limit is a multiple of another run's value
 }
 
 // ParseObjective returns the objective of a text.
-func ParseObjective(text string) (Objective, error) {
-	o, limit, err := Split(text)
-	if err == nil {
-		o.Limit, err = o.Measure.parseLimit(limit)
+func ParseObjective(text string) (o Objective, err error) {
+	fields := strings.Fields(text)
+	at := slices.IndexFunc(fields, func(f string) bool { return slices.Contains(operators, f) })
+	if at < 1 || len(fields) != at+2 {
+		return o, fmt.Errorf("condition %q: it is not understood: write a measure, an operator (%s) and a limit, "+
+			`such as "e2e_latency p99 > 20ms" or "lost > 0"`, text, strings.Join(operators, " "))
+	}
+	o.Text, o.Op = text, fields[at]
+	if o.Measure, err = Parse(strings.Join(fields[:at], " ")); err == nil {
+		err = o.parseLimit(fields[at+1])
 	}
 	if err != nil {
-		return o, fmt.Errorf("objective %q: %w", text, err)
+		return o, fmt.Errorf("condition %q: %w", text, err)
 	}
 	return o, nil
 }
 
-// Split returns an objective without its limit, and the text of the limit.
-func Split(text string) (o Objective, limit string, err error) {
-	fields := strings.Fields(text)
-	at := slices.IndexFunc(fields, func(f string) bool { return slices.Contains(operators, f) })
-	if at < 1 || len(fields) != at+2 {
-		all := strings.Join(operators, " ")
-		return o, "", fmt.Errorf("it is not understood: write a measure, one of %s and a limit, with spaces", all)
-	}
-	m, err := Parse(strings.Join(fields[:at], " "))
-	return Objective{Text: text, Measure: m, Op: fields[at]}, fields[at+1], err
-}
-
-// parseLimit returns a limit in the measure's unit, from a duration or a number.
-func (m Measure) parseLimit(text string) (float64, error) {
-	if m.Unit == "ns" {
+// parseLimit reads a limit: a multiple, a duration of a latency, or a number.
+func (o *Objective) parseLimit(text string) (err error) {
+	number, multiple := strings.CutSuffix(text, "x")
+	if o.Multiple = multiple; o.Measure.Unit == "ns" && !multiple {
 		d, err := time.ParseDuration(text)
-		if err != nil || d < 0 {
-			return 0, fmt.Errorf("%q is no duration", text)
+		if o.Limit = float64(d); err != nil || d < 0 {
+			return fmt.Errorf("%q is no duration", text)
 		}
-		return float64(d), nil
+		return nil
 	}
-	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(v) || v < 0 {
-		return 0, fmt.Errorf("%q is no number", text)
+	o.Limit, err = strconv.ParseFloat(number, 64)
+	if err != nil || !(o.Limit >= 0) || math.IsInf(o.Limit, 0) || multiple && o.Limit == 0 {
+		return fmt.Errorf("%q is no number, and no multiple such as 1.1x", text)
 	}
-	return v, nil
+	return nil
 }
 
 // Met reports whether a value meets the objective.

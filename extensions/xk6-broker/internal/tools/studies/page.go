@@ -3,65 +3,66 @@ package studies
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/cells"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/stationary"
 )
 
 func (r *Run) write() error {
 	s := r.Data
+	slices.SortStableFunc(r.runs, func(a, b cells.Outcome) int { return a.Started.Compare(b.Started) })
 	page := cells.Page{Title: s.Title, Asked: r.Asked}
 	if s.Source.URL != "" {
-		text := "Compare ratios within the study: the published numbers were measured on another machine."
 		page.Intro = []cells.Text{
 			{Text: s.Question},
 			{Text: s.Source.Citation, Link: s.Source.URL},
 			{Text: s.Original},
 			{Text: r.Command},
-			{Text: text},
+			{Text: "Compare ratios within the study: the published numbers were measured on another machine."},
 		}
 	}
-	var lacking, drift []string
+	var left []string
 	for _, t := range s.Tests {
 		page.Tables = append(page.Tables, r.table(t))
-		drift = append(drift, r.drift(t)...)
 		for _, c := range t.Cells {
-			if name := c.lacks(); name != "" {
-				lacking = append(lacking, fmt.Sprintf("%s, %s: %s has no value", t.Name, c.Name, name))
+			if name := c.missing(); name != "" {
+				left = append(left, fmt.Sprintf("%s: %s has no value", c.row, name))
 			}
 		}
 	}
-	if len(drift) > 0 {
-		page.Verdict = "Drift: runs with the same settings gave different numbers as time went by"
-	}
 	page.Lists = []cells.List{
-		{Title: "Drift", Items: drift},
 		{Title: "Published conclusions", Items: s.Claims},
 		{Title: "Differences from the original", Items: s.Changed},
-		{Title: "Not run", Items: lacking},
+		{Title: "Not run", Items: left},
 		{Title: "Machine and versions", Items: r.machine()},
 	}
-	if r.Extend != nil {
-		r.Extend(&page, r.runs)
-	}
-	page.Tables = append(page.Tables, r.all())
+	all := r.sweep(&page)
+	page.Tables = append(page.Tables, all)
 	return page.Write(r.Folder)
 }
 
-// all returns the table of all runs. A sweep shows the columns of its only test.
-func (r *Run) all() cells.Table {
-	var columns []cells.Column
-	if len(r.Data.Tests) == 1 {
-		for _, c := range r.Data.Tests[0].Columns {
-			columns = append(columns, c.Column)
+// sweep adds the charts of a sweep. It returns the table of all runs, with the numbers of a sweep.
+func (r *Run) sweep(page *cells.Page) cells.Table {
+	var columns []*cells.Column
+	if r.Data.axis != "" {
+		columns = r.Data.Tests[0].Columns
+	}
+	for _, c := range columns {
+		chart := c.Chart(r.Data.axis, r.runs, func(o cells.Outcome) (tick, line string) {
+			others := maps.Clone(o.Settings)
+			delete(others, r.Data.axis)
+			return o.Settings.Show(r.Data.axis), others.String()
+		})
+		if len(chart.Lines) > 0 {
+			page.Charts = append(page.Charts, chart)
 		}
 	}
-	heads := append([]string{"cell", "repetition"}, r.Settings...)
+	heads := append([]string{"cell", "repetition"}, r.Data.varied...)
 	return cells.Runs(r.runs, columns, heads, func(o cells.Outcome) []string {
-		texts := []string{r.planned[o.Folder].cell.Name, fmt.Sprint(o.Repetition)}
-		for _, name := range r.Settings {
-			texts = append(texts, o.Settings.Get(name))
+		texts := []string{o.Row, fmt.Sprint(o.Repetition)}
+		for _, name := range r.Data.varied {
+			texts = append(texts, o.Settings.Show(name))
 		}
 		return texts
 	})
@@ -70,15 +71,16 @@ func (r *Run) all() cells.Table {
 // table returns the table of a test. A cell with a run that failed or is not valid has a mark.
 func (r *Run) table(t *Test) cells.Table {
 	table := cells.Table{Title: t.Title, Note: t.Note, Heads: []string{""}}
-	columns := slices.DeleteFunc(slices.Clone(t.Columns), func(c *Column) bool {
-		return !c.isPublished(t) && c.Number(r.runs...).Missing != ""
+	measured := cells.Measured(t.Columns, r.runs...)
+	columns := slices.DeleteFunc(slices.Clone(t.Columns), func(c *cells.Column) bool {
+		return !t.publishes(c) && !slices.Contains(measured, c)
 	})
 	for _, c := range columns {
-		if c.isPublished(t) {
+		if t.publishes(c) {
 			table.Heads = append(table.Heads, c.Title+", published")
 		}
 		table.Heads = append(table.Heads, c.Title)
-		if c.hasRatio(t) {
+		if t.divides(c) {
 			table.Heads = append(table.Heads, "× base, published", "× base")
 		}
 	}
@@ -105,21 +107,21 @@ func (r *Run) table(t *Test) cells.Table {
 }
 
 // numbers returns the published and the measured number of a cell, and their multiples of the base.
-func (r *Run) numbers(t *Test, cell *Cell, c *Column) (row []cells.Text) {
-	number := c.Number(r.runsOf(cell)...)
-	published, text := c.published(cell)
-	if c.isPublished(t) {
+func (r *Run) numbers(t *Test, cell *Cell, c *cells.Column) (row []cells.Text) {
+	number := c.Spread(r.runsOf(cell)...)
+	published, text := cell.published(c)
+	if t.publishes(c) {
 		row = append(row, cells.Text{Text: text})
 	}
 	row = append(row, c.Show(number))
-	if c.hasRatio(t) {
+	if t.divides(c) {
 		base := t.cell(t.Base)
 		runs := r.runsOf(base)
-		publishedBase, _ := c.published(base)
-		row = append(row, ratio(published, publishedBase, true))
-		against := c.Number(runs...)
-		doubt := cmp.Or(number.Doubt, against.Doubt)
-		row = append(row, ratio(number.Value, against.Value, doubt == "" && allValid(runs)))
+		against := c.Spread(runs...)
+		before, _ := base.published(c)
+		doubt := cmp.Or(number.TooLow, number.TooHigh, against.TooLow, against.TooHigh)
+		row = append(row, ratio(published, before, true))
+		row = append(row, ratio(number.Median, against.Median, doubt == "" && allValid(runs)))
 	}
 	return row
 }
@@ -128,12 +130,13 @@ func allValid(runs []cells.Outcome) bool {
 	return !slices.ContainsFunc(runs, func(o cells.Outcome) bool { return !o.Valid() })
 }
 
-func (c *Column) isPublished(t *Test) bool {
+// publishes reports whether a column has a published number.
+func (t *Test) publishes(c *cells.Column) bool {
 	return slices.ContainsFunc(t.Cells, func(cell *Cell) bool { return cell.Published[c.Title] != nil })
 }
 
-// hasRatio reports whether the column is shown as a multiple of the base, too.
-func (c *Column) hasRatio(t *Test) bool { return t.Base != "" && (c.Ratio == nil || *c.Ratio) }
+// divides reports whether a column is shown as a multiple of the base, too.
+func (t *Test) divides(c *cells.Column) bool { return t.Base != "" && (c.Ratio == nil || *c.Ratio) }
 
 func ratio(n, base float64, sound bool) cells.Text {
 	if n == 0 || base == 0 {
@@ -144,29 +147,6 @@ func ratio(n, base float64, sound bool) cells.Text {
 		text += "?"
 	}
 	return cells.Text{Text: text}
-}
-
-// drift tests whether runs of the same cell gave other numbers as time went by: each number is
-// divided by the median of its cell.
-func (r *Run) drift(t *Test) (findings []string) {
-	const level = 0.01
-	for _, c := range t.Columns {
-		var shares []float64
-		for _, o := range r.runs {
-			row := r.planned[o.Folder]
-			if row.test != t || c.Unit == "" || r.Data.Repeat < 2 {
-				continue
-			}
-			if n := c.Number(o); n.Missing == "" && n.Value > 0 {
-				shares = append(shares, n.Value/c.Number(r.runsOf(row.cell)...).Value)
-			}
-		}
-		if trend, ok := stationary.Test(shares, level/float64(len(t.Columns))); ok {
-			text := fmt.Sprintf("%s: %s changed by %+.0f %% over the study (%s)", t.Title, c.Title, 100*trend.By, trend)
-			findings = append(findings, text)
-		}
-	}
-	return findings
 }
 
 // machine returns the facts of the machines and the versions of all runs.

@@ -21,22 +21,9 @@ type Run struct {
 	Name    string   // of the folder if none is given
 	Only    []string // the names of tests; none for all
 	Repeat  int      // 0 for the study's own
-	Seed    uint64   // of the order within each repetition
 	Command string   // for the page
 
-	// Settings are shown as columns of the table of all runs.
-	Settings []string
-	// Extend adds to the page; it may be nil.
-	Extend func(page *cells.Page, runs []cells.Outcome)
-
-	planned map[string]planned // by the folder
-	runs    []cells.Outcome
-}
-
-// planned is the row of a run.
-type planned struct {
-	test *Test
-	cell *Cell
+	runs []cells.Outcome // in the order of time
 }
 
 // Do runs the cells without a result. The page is written after each.
@@ -51,7 +38,7 @@ func (r *Run) Do(ctx context.Context) error {
 	if err := r.Data.complete(); err != nil {
 		return err
 	}
-	all, err := r.plan()
+	all, err := r.Data.plan()
 	if err != nil {
 		return err
 	}
@@ -62,68 +49,87 @@ func (r *Run) Do(ctx context.Context) error {
 	if err := r.Open(r.Name, facts); err != nil {
 		return err
 	}
-	defer r.Close() //nolint:errcheck // the process ends
-	return r.Each(ctx, all, func(runs []cells.Outcome) error {
-		r.runs = runs
-		return r.write()
-	})
+	return r.runAll(ctx, all)
+}
+
+// runAll runs the cells without a result. The page has those with a result from the start.
+func (r *Run) runAll(ctx context.Context, all []cells.Cell) error {
+	var left []cells.Cell
+	for _, c := range all {
+		if o, ok := r.Done(c); ok {
+			r.runs = append(r.runs, o)
+		} else {
+			left = append(left, c)
+		}
+	}
+	if err := r.write(); err != nil {
+		return err
+	}
+	failed := 0
+	for i, c := range left {
+		c.Label = fmt.Sprintf("[%d/%d] %s", i+1, len(left), c.Label)
+		o, err := r.Cell(ctx, c)
+		if err != nil {
+			return err
+		}
+		if o.Result == nil {
+			failed++
+		}
+		r.runs = append(r.runs, o)
+		if err := r.write(); err != nil {
+			return err
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("cells without a result: %d; --resume runs them again", failed)
+	}
+	return nil
 }
 
 // plan returns the runs: test after test, and within a test each repetition has all cells,
 // shuffled, so that drift does not look like the effect of a setting.
-func (r *Run) plan() ([]cells.Cell, error) {
-	random := rand.New(rand.NewPCG(r.Seed, 0)) //gosec:disable G404 -- an order, and no secret
-	r.planned = map[string]planned{}
-	var all []cells.Cell
-	lacking := ""
-	for _, t := range r.Data.Tests {
-		for repetition := 1; repetition <= r.Data.Repeat; repetition++ {
+func (s *Study) plan() (all []cells.Cell, err error) {
+	random := rand.New(rand.NewPCG(1, 0)) //gosec:disable G404 -- an order, and no secret
+	missing := ""
+	for _, t := range s.Tests {
+		for repetition := 1; repetition <= s.Repeat; repetition++ {
 			for _, i := range random.Perm(len(t.Cells)) {
-				if name := t.Cells[i].lacks(); name != "" {
-					lacking = name
-					continue
+				if name := t.Cells[i].missing(); name != "" {
+					missing = name
+				} else {
+					all = append(all, t.run(i, repetition))
 				}
-				c := t.run(i, repetition)
-				r.planned[c.Folder] = planned{t, t.Cells[i]}
-				all = append(all, c)
 			}
 		}
 	}
 	if len(all) == 0 {
 		return nil, fmt.Errorf("nothing can be run: %s has no value: set the variables of `scripts/broker env %s`",
-			lacking, strings.Join(r.Data.Brokers, " "))
+			missing, strings.Join(s.Brokers, " "))
 	}
 	return all, nil
 }
 
 // run returns a repetition of a cell.
 func (t *Test) run(i, repetition int) cells.Cell {
-	cell := t.Cells[i]
-	c := cells.Cell{
-		Folder:     report.Sanitise(fmt.Sprintf("%s-%d-%d-%s", t.Name, i+1, repetition, cell.Name)),
-		Label:      fmt.Sprintf("%s: %s, repetition %d", t.Name, cell.Name, repetition),
-		Repetition: repetition, Script: t.Script,
+	c := t.Cells[i]
+	return cells.Cell{
+		Folder: report.Sanitise(fmt.Sprintf("%s-%d-%d-%s", t.Name, i+1, repetition, c.Name)),
+		Label:  fmt.Sprintf("%s: %s, repetition %d", t.Name, c.Name, repetition),
+		Row:    c.row, Repetition: repetition, Script: t.Script, Settings: c.Settings, Columns: t.Columns,
 	}
-	for _, name := range slices.Sorted(maps.Keys(cell.Settings)) {
-		c.Settings = append(c.Settings, cells.Value{Name: name, Value: string(cell.Settings[name])})
-	}
-	for _, column := range t.Columns {
-		c.Columns = append(c.Columns, column.Column)
-	}
-	return c
 }
 
 // facts returns the facts of the study, or an error if a script does not read a setting.
 func (r *Run) facts(ctx context.Context) (cells.Facts, error) {
-	facts := cells.Facts{"--seed": fmt.Sprint(r.Seed), "repeat": fmt.Sprint(r.Data.Repeat)}
+	facts := cells.Facts{"repeat": fmt.Sprint(r.Data.Repeat)}
 	for _, t := range r.Data.Tests {
-		set, hash := Settings{}, sha256.New()
+		set, hash := cells.Settings{}, sha256.New()
 		for _, c := range t.Cells {
 			maps.Copy(set, c.Settings)
-			fmt.Fprintln(hash, c.Name, c.Settings)
+			fmt.Fprintln(hash, c.Name, map[string]string(c.Settings))
 		}
 		facts["cells of "+t.Name] = hex.EncodeToString(hash.Sum(nil))
-		script, err := cells.Script(ctx, t.Script, slices.Sorted(maps.Keys(set)))
+		script, err := cells.Script(ctx, t.Script, set.Names())
 		if err != nil {
 			return nil, fmt.Errorf("test %s: %w", t.Name, err)
 		}
@@ -135,7 +141,7 @@ func (r *Run) facts(ctx context.Context) (cells.Facts, error) {
 // runsOf returns the runs of a cell.
 func (r *Run) runsOf(c *Cell) (all []cells.Outcome) {
 	for _, o := range r.runs {
-		if r.planned[o.Folder].cell == c {
+		if o.Row == c.row {
 			all = append(all, o)
 		}
 	}

@@ -1,6 +1,6 @@
-// Package studies runs published benchmarks again. A study is data: tests with a script and cells
-// of settings, and the published numbers. Its tables have the measured numbers beside the published
-// numbers.
+// Package studies runs sweeps and published benchmarks. A study is data: tests with a script and
+// cells of settings, and the published numbers. Its tables have the measured numbers beside the
+// published numbers.
 package studies
 
 import (
@@ -30,6 +30,9 @@ type Study struct {
 	Claims   []string
 	Repeat   int
 	Tests    []*Test
+
+	varied []string // the settings of a sweep
+	axis   string   // the one with the most values: charts are over it
 }
 
 // Test is a table of cells that are compared with one another.
@@ -38,45 +41,19 @@ type Test struct {
 	Title    string
 	Note     string
 	Script   string
-	Settings Settings
-	Columns  []*Column
+	Settings cells.Settings
+	Columns  []*cells.Column
 	Cells    []*Cell
 	Base     string
-}
-
-// Column is a number of each cell.
-type Column struct {
-	Title    string
-	Measured string
-	Phase    string
-	Ratio    *bool // nil is true
-
-	cells.Column `json:"-"`
 }
 
 // Cell is a row: settings of the script, and the published numbers.
 type Cell struct {
 	Name      string
-	Settings  Settings
+	Settings  cells.Settings
 	Published map[string]any // by the titles of columns: a number or words
-}
 
-// Settings are variables of a script's environment.
-type Settings map[string]Setting
-
-// Setting is a value as a text; "" if the cell cannot be run.
-type Setting string
-
-// UnmarshalJSON reads a text, number, boolean or null.
-func (s *Setting) UnmarshalJSON(text []byte) error {
-	switch text[0] {
-	case '"':
-		return json.Unmarshal(text, (*string)(s))
-	case '{', '[':
-		return fmt.Errorf("a setting is a text, a number or a boolean, and not %s", text)
-	}
-	*s = Setting(strings.TrimPrefix(string(text), "null"))
-	return nil
+	row string // the name among the cells of all tests
 }
 
 func strict(text []byte, to any) error {
@@ -117,7 +94,7 @@ func Load(path string, env map[string]string, scale float64) (*Study, error) {
 	return s, nil
 }
 
-// complete gives each cell the settings of its test, and checks the study.
+// complete parses the columns, gives each cell the settings of its test, and checks the study.
 func (s *Study) complete() error {
 	if s.Title == "" || len(s.Tests) == 0 || s.Repeat < 1 {
 		return errors.New("a study needs a title, tests, and a repeat of 1 or more")
@@ -126,17 +103,20 @@ func (s *Study) complete() error {
 		if err := t.complete(); err != nil {
 			return fmt.Errorf("test %q: %w", t.Name, err)
 		}
+		for _, c := range t.Cells {
+			if c.row = c.Name; len(s.Tests) > 1 {
+				c.row = t.Name + ", " + c.Name
+			}
+		}
 	}
 	return nil
 }
 
-func (t *Test) complete() error {
+func (t *Test) complete() (err error) {
 	for _, c := range t.Columns {
-		m, err := measure.Parse(c.Measured)
-		if err != nil {
+		if c.Measure, err = measure.Parse(c.Measured); err != nil {
 			return err
 		}
-		c.Column = cells.Column{Measure: m, Phase: c.Phase}
 	}
 	if t.Base != "" && t.cell(t.Base) == nil {
 		return fmt.Errorf("base: there is no cell %q", t.Base)
@@ -146,26 +126,16 @@ func (t *Test) complete() error {
 			return fmt.Errorf("there are two cells %q", c.Name)
 		}
 		for title := range c.Published {
-			if !t.has(title) {
+			if !slices.ContainsFunc(t.Columns, func(c *cells.Column) bool { return c.Title == title }) {
 				return fmt.Errorf("cell %q: published: there is no column %q", c.Name, title)
 			}
 		}
-		settings := Settings{}
+		settings := cells.Settings{}
 		maps.Copy(settings, t.Settings)
 		maps.Copy(settings, c.Settings)
 		c.Settings = settings
 	}
 	return nil
-}
-
-// lacks returns a setting without a value; "" if the cell can be run.
-func (c *Cell) lacks() string {
-	for _, name := range slices.Sorted(maps.Keys(c.Settings)) {
-		if c.Settings[name] == "" {
-			return name
-		}
-	}
-	return ""
 }
 
 func (t *Test) cell(name string) *Cell {
@@ -177,20 +147,26 @@ func (t *Test) cell(name string) *Cell {
 	return nil
 }
 
-func (t *Test) has(title string) bool {
-	return slices.ContainsFunc(t.Columns, func(c *Column) bool { return c.Title == title })
+// missing returns a setting without a value; "" if the cell can be run.
+func (c *Cell) missing() string {
+	for _, name := range c.Settings.Names() {
+		if c.Settings[name] == "" {
+			return name
+		}
+	}
+	return ""
 }
 
-// published returns the published number of a cell, and its text. Latencies are milliseconds.
-func (c *Column) published(cell *Cell) (number float64, text string) {
-	switch v := cell.Published[c.Title].(type) {
+// published returns the published number of a column, and its text. Latencies are milliseconds.
+func (c *Cell) published(column *cells.Column) (number float64, text string) {
+	switch v := c.Published[column.Title].(type) {
 	case string:
 		return 0, v
 	case float64:
-		if c.Unit == "ns" {
+		if column.Unit == "ns" {
 			v *= 1e6
 		}
-		return v, c.Measure.Show(v)
+		return v, column.Measure.Show(v)
 	}
 	return 0, "–"
 }

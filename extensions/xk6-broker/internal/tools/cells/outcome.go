@@ -12,6 +12,15 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 )
 
+// Outcome is the outcome of a cell.
+type Outcome struct {
+	Cell
+	Result   *result.Result `json:"-"`               // nil if the cell failed
+	Error    string         `json:"error,omitempty"` // the reason if there is no result
+	ExitCode int            `json:"exitCode"`        // -1 if the process did not start
+	Started  time.Time      `json:"started"`
+}
+
 // Verdict returns the verdict of the run with the codes of its reasons.
 func (o Outcome) Verdict() string {
 	if o.Result == nil {
@@ -21,9 +30,6 @@ func (o Outcome) Verdict() string {
 	text := report.Validity(v)
 	if codes := reason.Codes(v.Invalid()); codes != "" {
 		text += ": " + codes
-	}
-	if codes := reason.Codes(v.Notes()); codes != "" {
-		text += ", notes: " + codes
 	}
 	if o.ExitCode != 0 {
 		text += fmt.Sprintf(", exit code %d", o.ExitCode)
@@ -36,10 +42,10 @@ func (o Outcome) Valid() bool { return o.Result != nil && o.Result.Verdict.Valid
 
 // Proof returns the meaning of confirmations in the run.
 func (o Outcome) Proof() string {
+	var all result.Topic
 	if o.Result == nil {
 		return ""
 	}
-	var all result.Topic
 	for i := range o.Result.Topics {
 		all.Proves(o.Result.Topics[i].Proofs...)
 	}
@@ -50,23 +56,23 @@ func (o Outcome) Proof() string {
 func (o Outcome) Summary() string {
 	var parts []string
 	for _, c := range Measured(o.Columns, o) {
-		parts = append(parts, c.Label()+" "+c.Show(c.Number(o)).Text)
+		parts = append(parts, c.Title+" "+c.Show(c.Spread(o)).Text)
 	}
 	return strings.Join(append(parts, o.Verdict()), ", ")
 }
 
 // Measured returns the columns with a value in some run.
-func Measured(columns []Column, runs ...Outcome) []Column {
-	missing := func(c Column) bool { return c.Number(runs...).Missing != "" }
+func Measured(columns []*Column, runs ...Outcome) []*Column {
+	missing := func(c *Column) bool { return len(c.Spread(runs...).Values) == 0 }
 	return slices.DeleteFunc(slices.Clone(columns), missing)
 }
 
 // Runs returns the table of all runs, with texts before their numbers.
-func Runs(runs []Outcome, columns []Column, heads []string, texts func(Outcome) []string) Table {
+func Runs(runs []Outcome, columns []*Column, heads []string, texts func(Outcome) []string) Table {
 	columns = Measured(columns, runs...)
 	t := Table{Title: "Every run, in the order of time", Heads: append([]string{"run"}, heads...)}
 	for _, c := range columns {
-		t.Heads = append(t.Heads, c.Label())
+		t.Heads = append(t.Heads, c.Title)
 	}
 	t.Heads = append(t.Heads, "verdict", "confirmed means", "started", "log")
 	for _, o := range runs {
@@ -80,7 +86,7 @@ func Runs(runs []Outcome, columns []Column, heads []string, texts func(Outcome) 
 			row = append(row, Text{Text: text})
 		}
 		for _, c := range columns {
-			row = append(row, c.Show(c.Number(o)))
+			row = append(row, c.Show(c.Spread(o)))
 		}
 		row = append(row, Text{Text: o.Verdict()}, Text{Text: o.Proof()})
 		row = append(row, Text{Text: o.Started.UTC().Format(time.RFC3339)}, Text{Text: "log", Link: folder + LogSuffix})

@@ -7,8 +7,8 @@ import (
 
 // The texts of a study have no secrets; the environment of a process has.
 func TestShown_NoSecrets(t *testing.T) {
-	v := Values{{Name: "URL", Value: "amqp://user:hush@h:1,g:2/v?password=hush&heartbeat=5s"}, {Name: "BROKER_PASSWORD", Value: "hush"}, {Name: "RATE", Value: "5"}}
-	if got := v.String(); got != "URL=amqp://xxxxx@h:1,g:2/v?password=xxxxx&heartbeat=5s BROKER_PASSWORD=xxxxx RATE=5" {
+	v := Settings{"URL": "amqp://user:hush@h:1,g:2/v?password=hush&heartbeat=5s", "BROKER_PASSWORD": "hush", "RATE": "5"}
+	if got := v.String(); got != "BROKER_PASSWORD=xxxxx RATE=5 URL=amqp://xxxxx@h:1,g:2/v?password=xxxxx&heartbeat=5s" {
 		t.Error(got)
 	}
 	if env := strings.Join(v.environment(), " "); strings.Count(env, "hush") != 3 {
