@@ -212,15 +212,15 @@ declare module 'k6/x/broker' {
     trace?: string;
     /** How arrivals keep to the rate: evenly, or at random. */
     arrivals?: 'constant' | 'poisson';
-    /** Of what is random, arrivals, sizes, keys, the choice of bodies and batches: equal seeds give equal loads, with any number of producers. 0. */
+    /** Of what is random, arrivals, sizes, keys and the choice of bodies: equal seeds give equal loads, with any number of producers. 0. */
     seed?: number;
     duration?: Duration;
     /** How many messages at most; like rate, of the whole test in a scenario of executor `producers`. */
     count?: number;
     /** Senders side by side, each with its own sequence; of several processes, in all of them. 1. */
     producers?: number;
-    /** How many messages at most are handed over in one call, of those that are due: a number, or one that is drawn for each call. Chosen by size. */
-    batch?: number | { min?: number; max: number };
+    /** How many messages at most are handed over in one call, of those that are due. Chosen by size. */
+    batch?: number;
     payload?: Payload;
   }
 
@@ -371,7 +371,7 @@ declare module 'k6/x/broker' {
     count?: number;
     /** Ends when nothing came for so long. */
     idle?: Duration;
-    /** Members of the group side by side; in all processes, in a scenario of executor `consumers` without `vus`. 1. */
+    /** Members of the group side by side; in all processes, in a scenario of executor `consumers` without `vus`. All but one leave at the end of the loop. 1. */
     consumers?: number;
     /** Messages per receive, at most. 100. */
     batch?: number;

@@ -7,7 +7,6 @@ import (
 	"path"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/lib/fsext"
@@ -42,11 +41,14 @@ func (in *instance) bodies(at, opts sobek.Value) (*sobek.Object, error) {
 	if fs == nil {
 		return nil, errBodiesInInit
 	}
-	b, err := in.run.files.get(
-		fmt.Sprint(lines, " ", path), func() (*bodies, error) { return readBodies(fs, path, lines) },
-	)
-	if err != nil {
-		return nil, fmt.Errorf("bodies: %s: %w", file, err)
+	key := fmt.Sprint(lines, " ", path)
+	b, ok := in.run.files.Load(key)
+	if !ok {
+		read, err := readBodies(fs, path, lines)
+		if err != nil {
+			return nil, fmt.Errorf("bodies: %s: %w", file, err)
+		}
+		b, _ = in.run.files.LoadOrStore(key, read)
 	}
 	return in.vu.Runtime().ToValue(b).ToObject(in.vu.Runtime()), nil
 }
@@ -72,26 +74,6 @@ func (in *instance) readFile(name string) (path string, text []byte, err error) 
 	}
 	text, err = fsext.ReadFile(fs, path)
 	return path, text, err
-}
-
-// bodyFiles are the bodies of files, by path and mode.
-type bodyFiles struct {
-	mu   sync.Mutex
-	read map[string]*bodies
-}
-
-// get reads files once, because the init context runs for each VU.
-func (f *bodyFiles) get(key string, read func() (*bodies, error)) (*bodies, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if b := f.read[key]; b != nil {
-		return b, nil
-	}
-	b, err := read()
-	if err == nil {
-		f.read[key] = b
-	}
-	return b, err
 }
 
 // byteOrderMark begins the UTF-8 files of some editors.

@@ -40,10 +40,8 @@ func (in *instance) connect(url sobek.Value, opts sobek.Value) (*sobek.Object, e
 	}
 	raw, _ := exported.(string)
 	if raw == "" {
-		return nil, fmt.Errorf(
-			`connect: the URL must be a string such as "nats://127.0.0.1:4222" or "embedded:", not %s`,
-			driver.Show(exported),
-		)
+		const want = `a string such as "nats://127.0.0.1:4222" or "embedded:"`
+		return nil, fmt.Errorf("connect: the URL must be %s, not %s", want, driver.Show(exported))
 	}
 	o, err := readOptions("connect", opts)
 	if err != nil {
@@ -62,21 +60,19 @@ func (in *instance) newConnection(raw string, o *options) (*sobek.Object, error)
 		}
 		in.run.warmUp.want(warmUp)
 	}
-	given, err := o.rest()
-	if err != nil {
-		return nil, err
+	if o.err != nil {
+		return nil, o.err
 	}
-	address, err := driver.ParseURL(raw, given)
+	address, err := driver.ParseURL(raw, o.given)
 	if err != nil {
 		return nil, o.explain(err)
 	}
 	if err := address.ReadFiles(in.readFile); err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	in.run.dialers.add(address.Driver)
-	c := &connection{in: in, address: address, key: fmt.Sprintf("%s %v", raw, given), objects: objects{}}
-	if _, c.uses, err = c.resolve(driver.OnConnect, nil); err != nil {
-		return nil, fmt.Errorf("connect: %w", err)
+	c := &connection{in: in, address: address, key: fmt.Sprintf("%s %v", raw, o.given), objects: objects{}}
+	if _, c.uses, err = c.resolve(driver.OnConnect, &options{call: "connect"}); err != nil {
+		return nil, err
 	}
 	return in.object(map[string]any{
 		"driver": address.Driver.Name, "url": address.String(), "features": features(address.Driver.Features),
@@ -92,13 +88,14 @@ func (c *connection) endpoint(name string) engine.Endpoint {
 
 // resolve returns the values of the driver's options of a scope, and the values for the result:
 // with secrets masked, and with the profile.
-func (c *connection) resolve(
-	scope driver.Scope, given map[string]any,
-) (values driver.Values, shown map[string]any, err error) {
-	if values, err = c.address.Resolve(scope, given); err != nil {
-		return nil, nil, err
+func (c *connection) resolve(scope driver.Scope, o *options) (values driver.Values, shown map[string]any, err error) {
+	if o.err != nil {
+		return nil, nil, o.err
 	}
-	profile, err := c.address.Profile(given)
+	if values, err = c.address.Resolve(scope, o.given); err != nil {
+		return nil, nil, o.explain(err)
+	}
+	profile, err := c.address.Profile(o.given)
 	shown = c.address.Driver.Redact(values)
 	shown["profile"] = string(profile)
 	return values, shown, err
@@ -112,13 +109,10 @@ func features(f driver.Features) map[string]any {
 	}
 	return map[string]any{
 		"order": f.Order.String(), "confirm": f.Confirm.String(), "deliver": deliver,
-		"settle": names(
-			f.Settle, driver.Ack, driver.Requeue, driver.Reject,
-		), "start": names(f.Start, driver.StartNew, driver.StartEarliest),
-		"settleConfirmed": f.SettleConfirmed.String(), "async": f.Async, "replay": f.Replay, "groups": f.Groups,
-		"fanout": f.Fanout,
-		"key":    f.Key, "headers": f.Headers, "attempts": f.Attempts, "tombstones": f.Tombstones,
-		"requests":   f.Requests || f.Start != 0 && f.Headers,
+		"settle": names(f.Settle, driver.Ack, driver.Requeue, driver.Reject),
+		"start":  names(f.Start, driver.StartNew, driver.StartEarliest), "settleConfirmed": f.SettleConfirmed.String(),
+		"async": f.Async, "replay": f.Replay, "groups": f.Groups, "fanout": f.Fanout, "key": f.Key, "headers": f.Headers,
+		"attempts": f.Attempts, "tombstones": f.Tombstones, "requests": f.Requests || f.Start != 0 && f.Headers,
 		"partitions": f.Partitions, "position": f.Position.String(), "timestamps": f.Timestamps, "receipts": f.Receipts,
 		"maxMessageBytes": f.MaxMessageBytes,
 	}
@@ -144,13 +138,11 @@ func (c *connection) require(wanted map[string]any) error {
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		got, ok := have[name]
 		if !ok {
-			return fmt.Errorf(
-				"require: no feature %q%s: see conn.features", name,
-				driver.Suggest(name, slices.Sorted(maps.Keys(have))),
-			)
+			hint := driver.Suggest(name, slices.Sorted(maps.Keys(have)))
+			return fmt.Errorf("require: no feature %q%s: see conn.features", name, hint)
 		}
-		wants, many := wanted[name].([]any)
-		if !many {
+		wants, ok := wanted[name].([]any)
+		if !ok {
 			wants = []any{wanted[name]}
 		}
 		for _, want := range wants {
@@ -168,14 +160,15 @@ func (c *connection) require(wanted map[string]any) error {
 // satisfies reports whether a feature has the wanted value.
 func satisfies(got, want any) bool {
 	if list, ok := got.([]string); ok {
-		text, ok := want.(string)
-		return ok && slices.Contains(list, text)
+		text, _ := want.(string)
+		return slices.Contains(list, text)
 	}
-	switch want.(type) {
-	case string, bool, int64, float64:
-		return fmt.Sprint(got) == fmt.Sprint(want)
-	}
-	return false
+	return driver.Show(got) == driver.Show(want)
+}
+
+// connect opens the connection of the first producers.
+func (c *connection) connect(ctx context.Context) (driver.Conn, error) {
+	return c.in.run.Connect(ctx, c.endpoint("producers 0"))
 }
 
 // admin runs do on the connection's client, in the way of how in a test of several processes.
@@ -185,7 +178,7 @@ func (c *connection) admin(
 ) *sobek.Promise {
 	call := c.in.commonCall(c.in.vu.Context(), op)
 	return c.in.async(op, func(ctx context.Context) (any, error) {
-		conn, err := c.in.run.Connect(ctx, c.endpoint("producers 0"))
+		conn, err := c.connect(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -227,17 +220,17 @@ func (c *connection) remove(
 }
 
 // backlog resolves to the number of the topic's messages that the group has not settled.
-func (c *connection) backlog(name, of sobek.Value) (*sobek.Promise, error) {
+func (c *connection) backlog(name, member sobek.Value) (*sobek.Promise, error) {
 	topic, err := topicOf("backlog", name)
 	if err != nil {
 		return nil, err
 	}
-	group, err := textOf("backlog", "the group", of)
+	group, err := textOf("backlog", "the group", member)
 	if err != nil {
 		return nil, err
 	}
 	return c.in.async("backlog", func(ctx context.Context) (any, error) {
-		conn, err := c.in.run.Connect(ctx, c.endpoint("producers 0"))
+		conn, err := c.connect(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -2,6 +2,7 @@ package k6
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/grafana/sobek"
 )
@@ -23,4 +24,19 @@ func (all objects) get(kind, name string, o *options, describe func() (*sobek.Ob
 		all[string(key)] = object
 	}
 	return object, err
+}
+
+// readOnly has the methods of a dynamic object that a script cannot change.
+type readOnly struct{}
+
+// Set changes nothing.
+func (readOnly) Set(string, sobek.Value) bool { return false }
+
+// Delete removes nothing.
+func (readOnly) Delete(string) bool { return false }
+
+// ms returns ns as ms, whole ones exactly.
+func ms(ns int64) float64 {
+	const unit = int64(time.Millisecond)
+	return float64(ns/unit) + float64(ns%unit)/float64(unit)
 }

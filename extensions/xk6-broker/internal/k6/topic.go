@@ -1,12 +1,12 @@
 package k6
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 
 	"github.com/grafana/sobek"
 
@@ -17,8 +17,8 @@ import (
 type newTopic struct {
 	driver.TopicSpec
 
+	given map[string]any // by the script; of other options any value will do
 	uses  map[string]any // the options in the result
-	asked []string       // the options that the script or the URL gives; of others any value will do
 }
 
 func (c *connection) createTopic(name, opts sobek.Value) (*sobek.Promise, error) {
@@ -30,21 +30,11 @@ func (c *connection) createTopic(name, opts sobek.Value) (*sobek.Promise, error)
 	if err != nil {
 		return nil, err
 	}
-	var t newTopic
-	for _, option := range []string{"partitions", "replicas"} {
-		if _, asked := o.given[option]; asked {
-			t.asked = append(t.asked, option)
-		}
-	}
+	t := newTopic{given: maps.Clone(o.given)}
 	t.Name, t.Partitions, t.Replicas = topic, o.integer("partitions", 1, 1, 1<<20), o.integer("replicas", 1, 1, 1<<10)
-	given, err := o.rest()
-	if err != nil {
+	if t.Options, t.uses, err = c.resolve(driver.OnTopic, o); err != nil {
 		return nil, err
 	}
-	if t.Options, t.uses, err = c.resolve(driver.OnTopic, given); err != nil {
-		return nil, o.explain(err)
-	}
-	t.asked = append(t.asked, c.address.Asked(driver.OnTopic, given)...)
 	return c.admin("create topic "+topic, commonCall.once, func(ctx context.Context, a driver.Admin) error {
 		if err := a.CreateTopic(ctx, t.TopicSpec); err != nil {
 			return err
@@ -70,64 +60,53 @@ func (c *connection) compare(ctx context.Context, a driver.Admin, t *newTopic) e
 	has, err := describer.DescribeTopic(ctx, t.Name)
 	if err != nil { // the topic is there all the same
 		c.in.run.logger.WithError(err).Warnf("createTopic: the options of %s cannot be read", t.Name)
-	} else if err := t.differs(c.address.Driver, has); err != nil {
+	} else if err := t.differs(has); err != nil {
 		return err
 	}
 	shown := c.address.Driver.Redact(has.Options)
+	if has.Replicas > 0 {
+		shown["replicas"] = has.Replicas
+	}
+	if has.Partitions > 0 {
+		shown["partitions"] = has.Partitions
+	}
 	for name := range t.Options {
-		value, known := shown[name]
+		if _, ok := shown[name]; !ok {
+			delete(t.uses, name)
+		}
+	}
+	for name, value := range shown {
 		switch value.(type) {
 		case []string, map[string]any: // the broker can have many more entries than asked for
 		default:
 			t.uses[name] = value
 		}
-		if !known {
-			delete(t.uses, name)
-		}
-	}
-	if has.Replicas > 0 {
-		t.uses["replicas"] = has.Replicas
-	}
-	if has.Partitions > 0 {
-		t.uses["partitions"] = has.Partitions
 	}
 	return nil
 }
 
 // differs returns an error for each option of the topic that is not as asked for. Lists and maps
-// are not compared, nor is an option whose zero value leaves the choice to the broker.
-func (t *newTopic) differs(of *driver.Driver, has driver.TopicInfo) error {
-	all, wanted := driver.Values{
-		"replicas": has.Replicas,
-	}, driver.Values{
-		"partitions": t.Partitions,
-		"replicas":   t.Replicas,
-	}
-	maps.Copy(all, has.Options)
-	maps.Copy(wanted, t.Options)
+// are not compared, nor is a 0 or an empty text, which leaves the choice to the broker.
+func (t *newTopic) differs(has driver.TopicInfo) error {
+	values := driver.Values{"replicas": has.Replicas}
+	asked := driver.Values{"partitions": t.Partitions, "replicas": t.Replicas}
 	if has.Partitions > 0 {
-		all["partitions"] = has.Partitions
+		values["partitions"] = has.Partitions
 	}
+	maps.Copy(values, has.Options)
+	maps.Copy(asked, t.Options)
 	var errs []error
-	for _, name := range t.asked {
-		value, known := all[name]
-		option, _ := of.Option(name)
-		if !known || !reflect.TypeOf(wanted[name]).Comparable() {
+	for _, name := range slices.Sorted(maps.Keys(t.given)) {
+		value, ok := values[name]
+		want := asked[name]
+		if !ok || !reflect.TypeOf(want).Comparable() || value == want {
 			continue
 		}
-		asked := wanted[name]
-		if reflect.ValueOf(asked).IsZero() {
-			if option.ZeroIsDefault {
-				continue
-			}
-			asked = cmp.Or(option.ZeroMeans, asked)
+		if want != false && reflect.ValueOf(want).IsZero() {
+			continue
 		}
-		if value != asked {
-			errs = append(
-				errs,
-				&driver.OptionError{Name: name, Err: fmt.Errorf("%s exists with %v, asked for %v", t.Name, value, asked)},
-			)
-		}
+		err := fmt.Errorf("%s exists with %v, asked for %v", t.Name, value, want)
+		errs = append(errs, &driver.OptionError{Name: name, Err: err})
 	}
 	return errors.Join(errs...)
 }

@@ -68,7 +68,7 @@ const (
 	drawSize = iota
 	drawKey
 	drawBody
-	drawBatch
+	_ // was the size of a batch
 	drawNoise
 )
 
@@ -84,9 +84,4 @@ func mix(z uint64) uint64 {
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb
 	return z ^ z>>31
-}
-
-// Batch returns the size of the n-th batch, from least to most, all equally likely.
-func (s *Spec) Batch(n uint64, least, most int) int {
-	return least + below(s.draw(n, drawBatch), most-least+1)
 }

@@ -238,23 +238,6 @@ func TestGivenBodies(t *testing.T) {
 	}
 }
 
-func TestBatches(t *testing.T) {
-	s := &Spec{Seed: 2}
-	count := map[int]int{}
-	for n := range uint64(100_000) {
-		count[s.Batch(n, 3, 7)]++
-	}
-	for size := range 10 {
-		share := 0.
-		if size >= 3 && size <= 7 {
-			share = 0.2
-		}
-		if !near(count[size], 100_000, share) {
-			t.Errorf("%d messages in %d batches", size, count[size])
-		}
-	}
-}
-
 func TestCheck(t *testing.T) {
 	for _, c := range []struct {
 		spec Spec

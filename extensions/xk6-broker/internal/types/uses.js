@@ -45,7 +45,7 @@ export async function run() {
   await workers.ack(messages[0]);
   await orders.produce({ stages: [{ target: receipt.latency, duration: '5s' }], arrivals: 'poisson', seed: receipts.length });
   const headers = { kind: 'order', n: 5 };
-  await orders.produce({ count: lines.count, batch: { min: 1, max: 10 }, payload: { bodies: lines, order: 'random', headers, keys: { count: 5, distribution: 'zipf' } } });
+  await orders.produce({ count: lines.count, batch: 10, payload: { bodies: lines, order: 'random', headers, keys: { count: 5, distribution: 'zipf' } } });
   await orders.produce({ count: 5, payload: { size: [{ size: 50, weight: 9 }, { size: 5000 }], properties: { partition: 1 } } });
   await orders.produce({ count: 5, payload: { size: { distribution: 'normal', mean: 500, deviation: 50 }, bodies: ['a', { b: 1 }] } });
   const { latencies } = await orders.produce({ count: 1000 });
