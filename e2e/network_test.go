@@ -66,8 +66,8 @@ func TestNetworkOptions(t *testing.T) {
 				want         string
 			}{
 				{"hosts", "broker.test", map[string]string{"broker.test": "127.0.0.1"}, nil, nil, "SENT"},
-				{"blacklistIPs", "127.0.0.1", []string{"127.0.0.0/8"}, nil, nil, `option \"blacklistIPs\": IP (127.0.0.1) is in a blacklisted range`},
-				{"blockHostnames", "broker.test", []string{"*.test"}, nil, nil, `option \"blockHostnames\": hostname (broker.test) is in a blocked pattern`},
+				{"blacklistIPs", "127.0.0.1", []string{"127.0.0.0/8"}, nil, nil, `IP (127.0.0.1) is in a blacklisted range`},
+				{"blockHostnames", "broker.test", []string{"*.test"}, nil, nil, `hostname (broker.test) is in a blocked pattern`},
 				{"dns", "localhost", map[string]string{"policy": "onlyIPv4"}, nil, nil, "SENT"},
 				{"dns", "localhost", map[string]string{"policy": "onlyIPv6"}, nil, nil, "FAILED"},
 				{"insecureSkipTLSVerify", "127.0.0.1", false, lenient, nil, "FAILED denied"},

@@ -232,8 +232,8 @@ declare module 'k6/x/broker' {
     random?: number;
     /** How many different keys, in turn or as a distribution says; 0 for none. */
     keys?: number | Keys;
-    /** Bodies in place of generated ones. They go out as they are, with the stamp in a header, where the broker has headers. */
-    bodies?: Bodies | Bytes[];
+    /** Bodies in place of generated ones, such as the lines of a file in a SharedArray of k6. They go out as they are, with the stamp in a header, where the broker has headers. */
+    bodies?: readonly Bytes[];
     /** How bodies are chosen: one after the other, or at random. `in-turn`. */
     order?: 'in-turn' | 'random';
     /** Of every message. Where the broker has headers. */
@@ -254,11 +254,6 @@ declare module 'k6/x/broker' {
   /** `uniform`: all keys equally often. `zipf`: the i-th key, from 1, as often as 1 / i to the power of the exponent (1) says. */
   export type Keys = { count: number; distribution: 'uniform' } | { count: number; distribution: 'zipf'; exponent?: number };
 
-  /** What files hold, in memory once for all VUs. */
-  export interface Bodies {
-    readonly count: number;
-  }
-
   export interface Produced {
     due: number;
     sent: number;
@@ -268,32 +263,7 @@ declare module 'k6/x/broker' {
     seconds: number;
     /** `confirmed / seconds`: of a few messages at a fixed rate it is above that rate, as there is no pause after the last. */
     rate: number;
-    /** Of what was measured under the same topic and tags while the loop ran. */
-    latencies: Latencies;
   }
-
-  /** A distribution, in milliseconds. A percentile is there only where 10 samples lie beyond it. */
-  export interface Latency {
-    count: number;
-    min: number;
-    mean: number;
-    max: number;
-    p50?: number;
-    p90?: number;
-    p95?: number;
-    p99?: number;
-    'p99.9'?: number;
-    'p99.99'?: number;
-    'p99.999'?: number;
-    'p99.9999'?: number;
-  }
-
-  /**
-   * What was measured under the topic and tags of a loop while it ran, by the metrics' names without `broker_`: of `produce()` publish_latency, publish_time, schedule_lag,
-   * generator_lag and failed_latency, of `consume()` e2e_latency, e2e_time, delivery_wait, settle_time and redelivery_time. What has no samples is not
-   * there. Where a consumer gets messages of both loops, those of the closed one are apart: e2e_latency_closed.
-   */
-  export type Latencies = { [name: string]: Latency | undefined };
 
   export interface ConsumerOptions extends DriverConsumerOptions {
     profile?: Profile;
@@ -389,8 +359,6 @@ declare module 'k6/x/broker' {
     seconds: number;
     /** Received per second of these. Messages that had come to the client before the call took next to none of them. */
     rate: number;
-    /** Of what was measured under the same topic and tags while the loop ran. */
-    latencies: Latencies;
   }
 
   /** The reason that a promise of this module is rejected with. */
@@ -486,12 +454,6 @@ declare module 'k6/x/broker' {
     /** How long the function may take. As long as it does. */
     maxDuration?: Duration;
   }
-
-  /**
-   * Reads bodies for `produce()`, in the init context: a file, all files of a folder by their names (but for hidden ones), or with `lines` each line of these that is not blank, without
-   * a byte order mark. Paths are those of `open()`.
-   */
-  export function bodies(path: string, options?: { lines?: boolean }): Bodies;
 
   /** What the running iteration was started for; undefined outside an open-arrival-rate scenario. Works in any script, http included. */
   export function arrival(): Arrival | undefined;
@@ -611,7 +573,7 @@ declare module 'k6/x/broker' {
     [name: string]: string | number | boolean | undefined;
   }
 
-  const broker: { connect: typeof connect; arrival: typeof arrival; drivers: typeof drivers; result: typeof result; report: typeof report; checkReport: typeof checkReport; handleSummary: typeof handleSummary; mark: typeof mark; phase: typeof phase; bodies: typeof bodies };
+  const broker: { connect: typeof connect; arrival: typeof arrival; drivers: typeof drivers; result: typeof result; report: typeof report; checkReport: typeof checkReport; handleSummary: typeof handleSummary; mark: typeof mark; phase: typeof phase };
   export default broker;
 }
 

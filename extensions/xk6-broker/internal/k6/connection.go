@@ -11,6 +11,7 @@ import (
 
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/lib"
+	"go.k6.io/k6/v2/lib/fsext"
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
@@ -34,20 +35,14 @@ type connection struct {
 
 // connect parses the URL and the options.
 func (in *instance) connect(url sobek.Value, opts sobek.Value) (*sobek.Object, error) {
-	var exported any
-	if given(url) {
-		exported = url.Export()
-	}
-	raw, _ := exported.(string)
-	if raw == "" {
-		const want = `a string such as "nats://127.0.0.1:4222" or "embedded:"`
-		return nil, fmt.Errorf("connect: the URL must be %s, not %s", want, driver.Show(exported))
-	}
-	o, err := readOptions("connect", opts)
+	raw, err := textOf("connect", "the URL", url)
 	if err != nil {
 		return nil, err
 	}
-	return in.connections.get("connect", raw, o, func() (*sobek.Object, error) { return in.newConnection(raw, o) })
+	if raw == "" {
+		return nil, errors.New(`connect: the URL is missing: a string such as "nats://127.0.0.1:4222" or "embedded:"`)
+	}
+	return in.connections.get("connect", raw, opts, in.newConnection)
 }
 
 func (in *instance) newConnection(raw string, o *options) (*sobek.Object, error) {
@@ -79,6 +74,17 @@ func (in *instance) newConnection(raw string, o *options) (*sobek.Object, error)
 		"producer": c.producer, "consumer": c.consumer, "require": c.require,
 		"createTopic": c.createTopic, "deleteTopic": c.deleteTopic, "purge": c.purge, "backlog": c.backlog,
 	}), nil
+}
+
+// readFile reads a file for [driver.Address.ReadFiles].
+func (in *instance) readFile(name string) (path string, text []byte, err error) {
+	env := in.vu.InitEnv()
+	if env == nil || in.vu.State() != nil {
+		return "", nil, fmt.Errorf("%s: files are read in the init context only, as with open()", name)
+	}
+	path = fsext.Abs(env.CWD.Path, strings.TrimPrefix(name, "file://"))
+	text, err = fsext.ReadFile(env.FileSystems["file"], path)
+	return path, text, err
 }
 
 // endpoint names one of the connections with equal descriptions.
@@ -190,12 +196,28 @@ func (c *connection) admin(
 	})
 }
 
+func (c *connection) producer(name, opts sobek.Value) (*sobek.Object, error) {
+	topic, err := topicOf("producer", name)
+	if err != nil {
+		return nil, err
+	}
+	return c.objects.get("producer", topic, opts, c.newProducer)
+}
+
+func (c *connection) consumer(name, opts sobek.Value) (*sobek.Object, error) {
+	topic, err := topicOf("consumer", name)
+	if err != nil {
+		return nil, err
+	}
+	return c.objects.get("consumer", topic, opts, c.newConsumer)
+}
+
 func (c *connection) deleteTopic(name sobek.Value) (*sobek.Promise, error) {
-	return c.remove("deleteTopic", "delete topic ", name, false, driver.Admin.DeleteTopic)
+	return c.remove("deleteTopic", name, false, driver.Admin.DeleteTopic)
 }
 
 func (c *connection) purge(name sobek.Value) (*sobek.Promise, error) {
-	return c.remove("purge", "purge topic ", name, true, driver.Admin.PurgeTopic)
+	return c.remove("purge", name, true, driver.Admin.PurgeTopic)
 }
 
 // teardownLeave is how long teardown waits for the consumers of the scenarios to leave.
@@ -203,13 +225,13 @@ const teardownLeave = 2 * time.Second
 
 // remove removes messages after their account is complete.
 func (c *connection) remove(
-	verb, op string, name sobek.Value, stays bool, do func(driver.Admin, context.Context, string) error,
+	verb string, name sobek.Value, stays bool, do func(driver.Admin, context.Context, string) error,
 ) (*sobek.Promise, error) {
 	topic, err := topicOf(verb, name)
 	if err != nil {
 		return nil, err
 	}
-	return c.admin(op+topic, commonCall.removing, func(ctx context.Context, a driver.Admin) error {
+	return c.admin(verb+" "+topic, commonCall.removing, func(ctx context.Context, a driver.Admin) error {
 		run := c.in.run
 		drain := engine.Drain{Limit: run.DrainTimeout(), Stop: ctx.Done()}
 		if run.state.Load().execution.GetCurrentExecutionStatus() == lib.ExecutionStatusTeardown {

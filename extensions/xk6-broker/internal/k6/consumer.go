@@ -36,18 +36,6 @@ const (
 	maxPrefetch     = 1 << 20
 )
 
-func (c *connection) consumer(name, opts sobek.Value) (*sobek.Object, error) {
-	topic, err := topicOf("consumer", name)
-	if err != nil {
-		return nil, err
-	}
-	o, err := readOptions("consumer", opts)
-	if err != nil {
-		return nil, err
-	}
-	return c.objects.get("consumer", topic, o, func() (*sobek.Object, error) { return c.newConsumer(topic, o) })
-}
-
 func (c *connection) newConsumer(topic string, o *options) (*sobek.Object, error) {
 	f := c.address.Driver.Features
 	if f.Start == 0 {

@@ -36,7 +36,6 @@ type produced struct {
 	Failed    uint64  `js:"failed"`
 	Seconds   float64 `js:"seconds"`
 	Rate      float64 `js:"rate"` // confirmed per second
-	Latencies any     `js:"latencies"`
 }
 
 // produce runs the loop in Go: one k6 iteration for a whole run. Each process of the test sends its
@@ -64,7 +63,6 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 	senders = max(1, part.Scale(senders)) // each process sends
 	vu := p.conn.in.vu.State().VUID
 	return p.conn.in.async("produce", func(ctx context.Context) (any, error) {
-		before := series.Distributions()
 		all := make([]*engine.Sender, senders)
 		for i := range all {
 			pub, err := p.open(ctx, vu+uint64(i), series)
@@ -84,7 +82,7 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 		r, err := loop.Run(ctx, all)
 		return &produced{
 			Due: r.Due, Sent: r.Sent, Confirmed: r.Confirmed, Failed: r.Failed, Seconds: r.Elapsed.Seconds(),
-			Rate: float64(r.Confirmed) / r.Elapsed.Seconds(), Latencies: latencies(series.Distributions().Since(&before)),
+			Rate: float64(r.Confirmed) / r.Elapsed.Seconds(),
 		}, err
 	}), nil
 }
@@ -208,12 +206,11 @@ func traceOf(o *options, raw any, loop *engine.Produce) error {
 
 // consumed is what consume resolves to.
 type consumed struct {
-	Received  uint64  `js:"received"`
-	Settled   uint64  `js:"settled"`
-	Errors    uint64  `js:"errors"`
-	Seconds   float64 `js:"seconds"` // to the last message
-	Rate      float64 `js:"rate"`    // received per second
-	Latencies any     `js:"latencies"`
+	Received uint64  `js:"received"`
+	Settled  uint64  `js:"settled"`
+	Errors   uint64  `js:"errors"`
+	Seconds  float64 `js:"seconds"` // to the last message
+	Rate     float64 `js:"rate"`    // received per second
 }
 
 // consume runs the loop in Go. Members of the group beyond the VU's own consumer leave at its end.
@@ -251,55 +248,43 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 	members = in.part().Scale(members)
 	vu, opened := in.vu.State().VUID, in.opening(in.vu.Context())
 	return in.async("consume", func(ctx context.Context) (any, error) {
-		before := series.Distributions()
-		all, leave, err := k.members(ctx, vu, members, series)
-		defer leave()
+		over, stop := untilOver(ctx, false)
+		defer stop()
+		if members == 0 { // all are in other processes
+			opened()
+			<-over.Done()
+			return &consumed{}, nil
+		}
+		all, err := k.members(ctx, vu, members, series)
 		opened()
 		if err != nil {
 			return nil, err
 		}
-		ctx, stop := untilOver(ctx, false)
-		defer stop()
-		if members == 0 { // all are in other processes
-			<-ctx.Done()
-			return &consumed{Latencies: map[string]any{}}, nil
-		}
+		defer k.dismiss(all[1:])
 		looped := waiting(ctx)
-		r, err := loop.Run(ctx, all)
+		r, err := loop.Run(over, all)
 		looped(r.Received > 0)
 		return &consumed{
 			Received: r.Received, Settled: r.Settled, Errors: r.Errors, Seconds: r.Elapsed.Seconds(),
-			Rate: float64(r.Received) / r.Elapsed.Seconds(), Latencies: latencies(series.Distributions().Since(&before)),
+			Rate: float64(r.Received) / r.Elapsed.Seconds(),
 		}, err
 	}), nil
 }
 
-// members opens the consumers of a loop: the VU's own, and others, with which the caller calls
-// leave.
-func (k *consumer) members(
-	ctx context.Context, vu uint64, n int, series *engine.Series,
-) (all []*engine.Consumer, leave func(), err error) {
-	run := k.conn.in.run
-	run.leaving.Add(1)
-	leave = func() {
-		defer run.leaving.Done()
-		if len(all) > 1 {
-			k.dismiss(all[1:])
-		}
-	}
-	for i := range n {
+// members opens the consumers of a loop: the VU's own, and others that the caller dismisses.
+func (k *consumer) members(ctx context.Context, vu uint64, n int, series *engine.Series) ([]*engine.Consumer, error) {
+	own, err := k.open(ctx, vu, series)
+	all := []*engine.Consumer{own}
+	for i := 1; i < n && err == nil; i++ {
 		var member *engine.Consumer
-		if i == 0 {
-			member, err = k.open(ctx, vu, series)
-		} else {
-			member, err = k.join(ctx, vu, i, series)
+		if member, err = k.join(ctx, vu, i, series); err == nil {
+			all = append(all, member)
 		}
-		if err != nil {
-			return all, leave, err
-		}
-		all = append(all, member)
 	}
-	return all, leave, nil
+	if err != nil {
+		k.dismiss(all[1:])
+	}
+	return all, err
 }
 
 // part returns this process's share of a loop.

@@ -14,14 +14,13 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
 )
 
-// messages reads the argument of send: one message, for which one has room, or an array of at most
-// most. A message is an object with body, key and headers, or only a body.
-func (c *connection) messages(
-	v sobek.Value, most int, one *[1]driver.Message,
-) (batch driver.Batch, single bool, err error) {
+// messages reads the argument of send: one message, or an array of at most most. A message is an
+// object with body, key and headers, or only a body.
+func (c *connection) messages(v sobek.Value, most int) (batch driver.Batch, single bool, err error) {
 	if !isArray(v) {
-		one[0], err = c.message(v)
-		return one[:], true, err
+		batch = make(driver.Batch, 1)
+		batch[0], err = c.message(v)
+		return batch, true, err
 	}
 	array := v.ToObject(c.in.vu.Runtime())
 	n := array.Get("length").ToInteger()
@@ -104,7 +103,7 @@ func (c *connection) headers(v sobek.Value) ([]driver.Header, error) {
 		return nil, fmt.Errorf("headers: %s keeps none", c.address.Driver.Name)
 	}
 	o, ok := v.(*sobek.Object)
-	if !ok || !c.in.hasNames(o) {
+	if !ok || !hasNames(o) {
 		return nil, errors.New("headers: an object of names and values is needed")
 	}
 	names := o.Keys()

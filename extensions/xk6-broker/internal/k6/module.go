@@ -87,7 +87,6 @@ func (in *instance) Exports() modules.Exports {
 		"drivers":       in.drivers,
 		"arrival":       in.arrival,
 		"mark":          in.mark,
-		"bodies":        in.bodies,
 		"phase":         in.phase,
 		"checkReport":   in.checkReport,
 		"report":        in.report,
@@ -138,7 +137,6 @@ type run struct {
 	warmUp    warmUp
 	output    output
 	marks     marks
-	files     sync.Map // the bodies of files, read once for all VUs
 
 	used  sync.Once
 	state atomic.Pointer[testState] // once a VU runs

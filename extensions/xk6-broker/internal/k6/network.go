@@ -2,7 +2,6 @@ package k6
 
 import (
 	"context"
-	"errors"
 	"net"
 
 	"go.k6.io/k6/v2/lib"
@@ -30,12 +29,6 @@ func networkOf(state *lib.State) *driver.Network {
 func dialThrough(dialer lib.DialContexter) driver.Dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := dialer.DialContext(ctx, network, address)
-		switch {
-		case errors.As(err, new(netext.BlackListedIPError)):
-			return nil, &driver.OptionError{Name: "blacklistIPs", Err: err}
-		case errors.As(err, new(netext.BlockedHostError)):
-			return nil, &driver.OptionError{Name: "blockHostnames", Err: err}
-		}
 		if counted, ok := c.(*netext.Conn); ok {
 			c = counted.Conn
 		}

@@ -11,15 +11,22 @@ import (
 // description, as in each iteration, returns the same object.
 type objects map[string]*sobek.Object
 
-func (all objects) get(kind, name string, o *options, describe func() (*sobek.Object, error)) (*sobek.Object, error) {
-	key, err := json.Marshal([]any{kind, name, o.given})
+// get returns the object of a call with a name and options, which describe makes if there is none.
+func (all objects) get(
+	call, name string, opts sobek.Value, describe func(name string, o *options) (*sobek.Object, error),
+) (*sobek.Object, error) {
+	o, err := readOptions(call, opts)
+	if err != nil {
+		return nil, err
+	}
+	key, err := json.Marshal([]any{call, name, o.given})
 	if err != nil { // describe returns the error
-		return describe()
+		return describe(name, o)
 	}
 	if object := all[string(key)]; object != nil {
 		return object, nil
 	}
-	object, err := describe()
+	object, err := describe(name, o)
 	if err == nil {
 		all[string(key)] = object
 	}

@@ -187,12 +187,8 @@ func (o *options) done() error {
 // explain adds the module's own options to the driver's error about an unknown option.
 func (o *options) explain(err error) error {
 	var unknown *driver.UnknownOptionError
-	switch {
-	case !errors.As(err, &unknown):
-	case unknown.Where != driver.InURL:
+	if errors.As(err, &unknown) && unknown.Where != driver.InURL {
 		unknown.Known = append(slices.Clone(o.names), unknown.Known...)
-	case slices.Contains(o.names, unknown.Name):
-		return fmt.Errorf("%s: option %q belongs in the options beside the URL, and not in its query", o.call, unknown.Name)
 	}
 	return fmt.Errorf("%s: %w", o.call, err)
 }

@@ -156,3 +156,22 @@ func numberOrText(s string) any {
 	}
 	return s
 }
+
+// bodiesOf reads a list of bodies, such as a SharedArray of k6.
+func (in *instance) bodiesOf(v sobek.Value) ([][]byte, error) {
+	if !isArray(v) {
+		return nil, errors.New(`option "bodies": a list of bodies is needed`)
+	}
+	list := v.ToObject(in.vu.Runtime())
+	all := make([][]byte, list.Get("length").ToInteger())
+	if len(all) == 0 {
+		return nil, errors.New(`option "bodies": the list is empty`)
+	}
+	for i := range all {
+		var err error
+		if all[i], err = in.bytesOf(list.Get(strconv.Itoa(i))); err != nil {
+			return nil, fmt.Errorf(`option "bodies": body %d: %w`, i, err)
+		}
+	}
+	return all, nil
+}

@@ -1,13 +1,8 @@
 package k6
 
 import (
-	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"go.k6.io/k6/v2/lib/fsext"
 )
 
 func TestMistakesInAPayload(t *testing.T) {
@@ -48,7 +43,7 @@ func TestMistakesInAPayload(t *testing.T) {
 		`payload: { keys: { count: 10, distribution: 'uniform', exponent: 1 } }`:    `payload: keys: no option "exponent"`,
 		`payload: { bodies: ['a', new ArrayBuffer(3), { b: 1 }], order: 'random' }`: fine,
 		`payload: { bodies: [] }`:                                                   `option "bodies": the list is empty`,
-		`payload: { bodies: 'a' }`:                                                  `a list of bodies is needed, or broker.bodies(path)`,
+		`payload: { bodies: 'a' }`:                                                  `a list of bodies is needed`,
 		`payload: { bodies: ['a', () => 1] }`:                                       `option "bodies": body 1: it is a function`,
 		`payload: { bodies: ['a'], size: 50 }`:                                      `options "size" and "bodies"`,
 		`payload: { bodies: ['a'], order: 'sorted' }`:                               `option "order": "sorted" is not one of in-turn, random`,
@@ -110,57 +105,4 @@ func TestPayloadsArrive(t *testing.T) {
 	s.mustRun(`
 		const got = await load('traced', { trace: '0 50 a\n0.001 60\n0.002 70 b', count: 3 });
 		same(got.map((m) => [m.size, m.key]), [[10, 'a'], [20, null], [30, 'b']], 'trace');`)
-}
-
-func TestBodiesOfFiles(t *testing.T) {
-	dir := t.TempDir()
-	for name, text := range map[string]string{"b.json": "{}", "a.txt": "\ufeffone\r\ntwo\n\n \t\r\n four", ".hidden": "x", "empty.ndjson": ""} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, empty := range []string{"nothing", "inner"} {
-		if err := os.Mkdir(filepath.Join(dir, empty), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s := newScript(t)
-	s.init.CWD = &url.URL{Scheme: "file", Path: dir}
-	s.init.FileSystems = map[string]fsext.Fs{"file": fsext.NewOsFs()}
-	for call, want := range map[string]string{
-		`broker.bodies('a.txt').count`:                  "1",
-		`broker.bodies('a.txt', { lines: true }).count`: "3",
-		`broker.bodies('.').count`:                      "3",
-		`broker.bodies('./').count`:                     "3",
-		`broker.bodies('.', { lines: true }).count`:     "4",
-	} {
-		if got, err := s.run("return String(" + call + ")"); err != nil || got != want {
-			t.Errorf("%s: %v, %v; want %s", call, got, err, want)
-		}
-	}
-	for call, want := range map[string]string{
-		`broker.bodies('none.txt')`:                      "bodies: none.txt: ",
-		`broker.bodies('nothing')`:                       "bodies: nothing: it has no body",
-		`broker.bodies('empty.ndjson', { lines: true })`: "it has no body",
-		`broker.bodies('a.txt', { line: true })`:         `bodies: no option "line" (did you mean lines?): known are lines`,
-		`broker.bodies()`:                                "the path of a file or a folder is missing",
-	} {
-		if _, err := s.run(call); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v; want %q", call, err, want)
-		}
-	}
-	s.mustRun(`globalThis.lines = broker.bodies('a.txt', { lines: true });`)
-	s.begin()
-	if _, err := s.run(`broker.bodies('a.txt')`); err == nil || !strings.Contains(err.Error(), "init context only") {
-		t.Errorf("%v", err)
-	}
-	s.mustRun(`
-		const conn = broker.connect('memory://127.0.0.1:7', { drainTimeout: 1 });
-		await conn.createTopic('t');
-		const c = conn.consumer('t', { group: 'g' });
-		await c.ready();
-		await conn.producer('t').produce({ count: 5, payload: { bodies: lines } });
-		let text = '';
-		while (text.split('|').length < 6) { const some = await c.receive({ max: 5 }); await c.ack(some); text += some.map((m) => m.text() + '|').join(''); }
-		if (text !== 'one|two| four|one|two|') throw new Error(text);`)
 }

@@ -37,18 +37,6 @@ const (
 	maxConnections = 1 << 20
 )
 
-func (c *connection) producer(name, opts sobek.Value) (*sobek.Object, error) {
-	topic, err := topicOf("producer", name)
-	if err != nil {
-		return nil, err
-	}
-	o, err := readOptions("producer", opts)
-	if err != nil {
-		return nil, err
-	}
-	return c.objects.get("producer", topic, o, func() (*sobek.Object, error) { return c.newProducer(topic, o) })
-}
-
 func (c *connection) newProducer(topic string, o *options) (*sobek.Object, error) {
 	p := &producer{conn: c, spread: connections(o, 1)}
 	p.config = driver.ProducerConfig{Topic: topic, Window: o.integer("maxInFlight", defaultWindow, 1, maxWindow)}
@@ -216,67 +204,48 @@ func (p *producer) send(call sobek.FunctionCall) sobek.Value {
 	return rt.ToValue(promise)
 }
 
-func bodiless(m driver.Message) bool { return m.Body == nil }
-
-// sending is a call of send: the promise and the messages in one allocation.
-type sending struct {
-	promise
-	by       *producer
-	due      engine.Timing
-	batch    driver.Batch
-	one      [1]driver.Message // the batch of one message
-	single   bool
-	receipts []engine.Receipt
-}
-
 func (p *producer) dispatch(v sobek.Value) (*sobek.Promise, error) {
-	s := &sending{by: p}
-	var err error
-	if s.batch, s.single, err = p.conn.messages(v, p.config.Window, &s.one); err != nil {
+	batch, single, err := p.messages(v)
+	if err != nil {
 		return nil, fmt.Errorf("send: %w", err)
 	}
-	if err := p.checkBodies(s.batch); err != nil {
-		return nil, fmt.Errorf("send: %w", err)
+	due := p.conn.in.due.next()
+	made, settle := p.conn.in.promise("send")
+	finished := func(receipts []engine.Receipt) {
+		settle(outcome(func() (any, error) { return p.receipts(receipts, single) }), nil)
 	}
-	s.due = p.conn.in.due.next()
-	made := s.make(p.conn.in, "send")
-	p.withSender(s.settle, s.start)
+	p.withSender(settle, func(ctx context.Context, s *engine.Sender, opening int64) {
+		if p.conn.address.Driver.Features.Async {
+			s.Send(ctx, batch, due.After(opening), finished)
+			return
+		}
+		go s.Send(ctx, batch, due.After(opening), finished) // it can wait for a worker
+	})
 	return made, nil
 }
 
-// checkBodies returns an error if a message without a body needs one for its stamp.
-func (p *producer) checkBodies(batch driver.Batch) error {
-	if p.mode(false) == engine.StampInBody && slices.ContainsFunc(batch, bodiless) {
-		return errors.New(`body: null: there is a stamp in each body, by the producer's option "stamp"`)
+// messages reads the messages of a call. If there is a stamp in each body, no message is without a
+// body.
+func (p *producer) messages(v sobek.Value) (batch driver.Batch, single bool, err error) {
+	batch, single, err = p.conn.messages(v, p.config.Window)
+	if err == nil && p.mode(false) == engine.StampInBody && slices.ContainsFunc(batch, bodiless) {
+		err = errors.New(`body: null: there is a stamp in each body, by the producer's option "stamp"`)
 	}
-	return nil
+	return batch, single, err
 }
 
-// start is a [senderWork].
-func (s *sending) start(ctx context.Context, sender *engine.Sender, opening int64) {
-	s.due = s.due.After(opening)
-	if s.by.conn.address.Driver.Features.Async {
-		sender.Send(ctx, s.batch, s.due, s.finished)
-		return
-	}
-	go sender.Send(ctx, s.batch, s.due, s.finished) // it can wait for a worker
-}
+func bodiless(m driver.Message) bool { return m.Body == nil }
 
-func (s *sending) finished(receipts []engine.Receipt) {
-	s.receipts = receipts
-	s.settle(outcome(s.value), nil)
-}
-
-// value returns the receipts for the script.
-func (s *sending) value() (any, error) {
-	list := make([]any, len(s.receipts))
-	for i, r := range s.receipts {
+// receipts returns a receipt or a list of them for the script, or the first error.
+func (p *producer) receipts(all []engine.Receipt, single bool) (any, error) {
+	list := make([]any, len(all))
+	for i, r := range all {
 		if r.Err != nil {
 			return nil, r.Err
 		}
-		list[i] = s.by.newReceipt(r)
+		list[i] = p.newReceipt(r)
 	}
-	if s.single {
+	if single {
 		return list[0], nil
 	}
 	return list, nil

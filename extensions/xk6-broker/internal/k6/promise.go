@@ -25,17 +25,12 @@ type promise struct {
 	activation      context.Context // of the VU
 }
 
+// promise returns a promise for the script, of the call of a verb.
 func (in *instance) promise(verb string) (*sobek.Promise, settler) {
-	p := &promise{}
-	return p.make(in, verb), p.settle
-}
-
-// make returns the promise for the script.
-func (p *promise) make(in *instance, verb string) *sobek.Promise {
 	made, resolve, reject := in.vu.Runtime().NewPromise()
-	p.in, p.verb, p.enqueue, p.resolve, p.reject = in, verb, in.vu.RegisterCallback(), resolve, reject
+	p := &promise{in: in, verb: verb, enqueue: in.vu.RegisterCallback(), resolve: resolve, reject: reject}
 	in.promises.add(p)
-	return made
+	return made, p.settle
 }
 
 // settle is a [settler]. It leaves the promise pending if the VU's activation has ended: a script

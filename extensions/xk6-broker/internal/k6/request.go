@@ -1,6 +1,7 @@
 package k6
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,12 +34,9 @@ func (p *producer) request(v, opts sobek.Value) (*sobek.Promise, error) {
 	if err := o.done(); err != nil {
 		return nil, err
 	}
-	batch, single, err := p.conn.messages(v, p.config.Window, new([1]driver.Message))
+	batch, single, err := p.messages(v)
 	if err == nil && !single {
 		err = errors.New("one message at a time")
-	}
-	if err == nil {
-		err = p.checkBodies(batch)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("request: %w", err)
@@ -86,10 +84,7 @@ func (p *producer) openReplies(ctx context.Context, vu uint64, series *engine.Se
 		series.Fail("request", p.conn.address.Driver.KindOf(err))
 		return nil, 0, err
 	}
-	topic := "topics of their own"
-	if p.named != "" {
-		topic = p.named
-	}
+	topic := cmp.Or(p.named, "topics of their own")
 	run.Topic(p.conn.address, p.config.Topic).Use("replies", map[string]any{"replyTopic": topic})
 	p.replies.Store(opened)
 	return opened, driver.Now() - asked, nil
