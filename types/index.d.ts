@@ -243,12 +243,10 @@ declare module 'k6/x/broker' {
   }
 
   /**
-   * `uniform`: all sizes from min to max equally often. `normal`: around the mean, and never beyond min and max (the mean and six deviations). min is 0, or the bytes of
-   * the stamp where that is in the body. A list: each size as often as its weight (1) says.
+   * `uniform`: all sizes from min to max equally often. min is 0, or the bytes of the stamp where that is in the body. A list: each size as often as its weight (1) says.
    */
   export type Sizes =
     | { distribution: 'uniform'; min?: number; max: number }
-    | { distribution: 'normal'; mean: number; deviation: number; min?: number; max?: number }
     | Array<{ size: number; weight?: number }>;
 
   /** `uniform`: all keys equally often. `zipf`: the i-th key, from 1, as often as 1 / i to the power of the exponent (1) says. */

@@ -93,7 +93,7 @@ func (c *connection) endpoint(name string) engine.Endpoint {
 }
 
 // resolve returns the values of the driver's options of a scope, and the values for the result:
-// with secrets masked, and with the profile.
+// with secrets masked, and with the profile and the module's own options.
 func (c *connection) resolve(scope driver.Scope, o *options) (values driver.Values, shown map[string]any, err error) {
 	if o.err != nil {
 		return nil, nil, o.err
@@ -104,6 +104,7 @@ func (c *connection) resolve(scope driver.Scope, o *options) (values driver.Valu
 	profile, err := c.address.Profile(o.given)
 	shown = c.address.Driver.Redact(values)
 	shown["profile"] = string(profile)
+	maps.Copy(shown, o.uses)
 	return values, shown, err
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"strconv"
 	"sync"
@@ -41,7 +40,7 @@ func (c *connection) newConsumer(topic string, o *options) (*sobek.Object, error
 	if f.Start == 0 {
 		return nil, fmt.Errorf("consumer: %s only sends: there is nothing to consume from", c.address.Driver.Name)
 	}
-	k := &consumer{conn: c, spread: connections(o, 0)}
+	k := &consumer{conn: c, spread: connections(o, perVU)}
 	k.config = driver.ConsumerConfig{
 		Topic: topic, Group: o.text("group", ""), Prefetch: o.integer("prefetch", defaultPrefetch, 1, maxPrefetch),
 		ConfirmSettle: o.boolean("confirmAcks"), Start: startOf(o, f),
@@ -49,13 +48,6 @@ func (c *connection) newConsumer(topic string, o *options) (*sobek.Object, error
 	var err error
 	if k.config.Options, k.uses, err = c.resolve(driver.OnConsumer, o); err != nil {
 		return nil, err
-	}
-	maps.Copy(k.uses, map[string]any{
-		"prefetch": k.config.Prefetch, "start": k.config.Start.String(), "confirmAcks": k.config.ConfirmSettle,
-		"connections": shownConnections(k.spread),
-	})
-	if k.config.Group != "" {
-		k.uses["group"] = k.config.Group
 	}
 	if k.config.ConfirmSettle && f.SettleConfirmed == driver.Never {
 		return nil, fmt.Errorf("consumer: option \"confirmAcks\": %s does not answer acknowledgements", c.address.Driver.Name)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 
 	"github.com/grafana/sobek"
@@ -45,7 +44,6 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 	if err != nil {
 		return nil, err
 	}
-	given := maps.Clone(o.given)
 	loop, senders, err := p.loopOf(o, opts)
 	if err != nil {
 		return nil, err
@@ -59,7 +57,7 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 	if loop.Schedule != nil {
 		p.conn.in.run.expectRate(schedule.Peak(loop.Schedule()) * loop.Share.Fraction())
 	}
-	p.conn.in.run.Topic(p.conn.address, p.config.Topic).Use("produce", producing(given, loop, senders))
+	p.conn.in.run.Topic(p.conn.address, p.config.Topic).Use("produce", o.uses)
 	senders = max(1, part.Scale(senders)) // each process sends
 	vu := p.conn.in.vu.State().VUID
 	return p.conn.in.async("produce", func(ctx context.Context) (any, error) {
@@ -89,6 +87,7 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 
 // loopOf reads the options of produce.
 func (p *producer) loopOf(o *options, opts sobek.Value) (loop engine.Produce, senders int, err error) {
+	o.uses = map[string]any{}
 	loop.Duration, loop.Count = o.duration("duration", 0), countOf(o)
 	loop.Batch = o.integer("batch", 0, 0, maxBatch)
 	seed := uint64(o.integer("seed", 0, 0, maxCount)) //gosec:disable G115 -- the option has limits
@@ -97,6 +96,7 @@ func (p *producer) loopOf(o *options, opts sobek.Value) (loop engine.Produce, se
 	ends := arrivalsOf(o, &loop)
 	if loop.Payload.Size == nil && loop.Payload.Bodies == nil {
 		loop.Payload.Size = payload.Fixed(defaultSize)
+		o.uses["payload.size"] = defaultSize
 	}
 	if err = o.done(); err != nil {
 		return loop, 0, err
@@ -115,23 +115,11 @@ func countOf(o *options) uint64 {
 	return uint64(o.integer("count", 0, 0, maxCount)) //gosec:disable G115 -- the option has limits
 }
 
-// producing returns the options of a loop for the result, defaults included and a trace left out.
-func producing(given map[string]any, loop engine.Produce, senders int) map[string]any {
-	if _, ok := given["trace"]; ok {
-		given["trace"] = "given"
-	} else if loop.Schedule != nil {
-		given = withDefaults(given, rateDefaults[executors.Type])
-	}
-	delete(given, "payload")
-	given["producers"] = senders
-	describePayload(&loop.Payload, given)
-	return given
-}
-
 // arrivalsOf reads the schedule of a loop, with the executor's options or a trace, and reports
 // whether it ends. Without it the loop is closed.
 func arrivalsOf(o *options, loop *engine.Produce) (ends bool) {
 	if raw, ok := o.take("trace"); ok {
+		o.uses["trace"] = "given"
 		if err := traceOf(o, raw, loop); err != nil {
 			o.fail(fmt.Errorf(`option "trace": %w`, err))
 		}
@@ -159,6 +147,7 @@ func arrivalsOf(o *options, loop *engine.Produce) (ends bool) {
 		s, _ := c.Schedule() // it has no error
 		return s
 	}
+	withDefaults(o.uses, rateDefaults[executors.Type])
 	return len(c.Stages) > 0
 }
 
@@ -220,7 +209,7 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 	if err != nil {
 		return nil, err
 	}
-	given := maps.Clone(o.given)
+	o.uses = map[string]any{"group": k.group}
 	members := o.integer("consumers", 1, 1, maxLoops)
 	loop, err := engine.Consume{
 		Batch: o.integer("batch", 0, 0, maxPrefetch), Ack: engine.AckMode(o.text("ack", "")), Work: o.duration("work", 0),
@@ -240,11 +229,8 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 	if err != nil {
 		return in.rejected("consume", err), nil
 	}
-	maps.Copy(given, map[string]any{"consumers": members, "batch": loop.Batch, "ack": string(loop.Ack)})
-	if k.config.Group != "" {
-		given["group"] = k.config.Group
-	}
-	in.run.Topic(k.conn.address, k.config.Topic).Use("consume", given)
+	o.uses["batch"], o.uses["ack"] = loop.Batch, string(loop.Ack)
+	in.run.Topic(k.conn.address, k.config.Topic).Use("consume", o.uses)
 	members = in.part().Scale(members)
 	vu, opened := in.vu.State().VUID, in.opening(in.vu.Context())
 	return in.async("consume", func(ctx context.Context) (any, error) {

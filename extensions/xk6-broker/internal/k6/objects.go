@@ -26,6 +26,7 @@ func (all objects) get(
 	if object := all[string(key)]; object != nil {
 		return object, nil
 	}
+	o.uses = map[string]any{}
 	object, err := describe(name, o)
 	if err == nil {
 		all[string(key)] = object

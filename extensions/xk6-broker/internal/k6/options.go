@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +21,7 @@ type options struct {
 	call  string         // "producer", "receive", ...
 	given map[string]any // not read yet
 	names []string       // read
+	uses  map[string]any // the options in force, for the result; nil if they are in none
 	err   error
 }
 
@@ -84,12 +86,18 @@ func (o *options) take(name string) (raw any, ok bool) {
 func read[T any](o *options, name string, def T, allowed string, convert func(raw any) (T, bool)) T {
 	raw, ok := o.take(name)
 	if !ok {
+		if o.uses != nil && !reflect.ValueOf(def).IsZero() {
+			o.uses[name] = def
+		}
 		return def
 	}
 	value, ok := convert(raw)
 	if !ok {
 		o.refuse(name, raw, allowed)
 		return def
+	}
+	if o.uses != nil {
+		o.uses[name] = raw
 	}
 	return value
 }
@@ -162,8 +170,11 @@ func (o *options) fields(name string, raw any, read func(part *options)) {
 		o.refuse(name, raw, "an object")
 		return
 	}
-	part := &options{call: o.call + ": " + name, given: given}
+	part := &options{call: o.call + ": " + name, given: given, uses: map[string]any{}}
 	read(part)
+	for inner, value := range part.uses {
+		o.uses[name+"."+inner] = value
+	}
 	if err := part.done(); o.err == nil {
 		o.err = err
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/grafana/sobek"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
 )
 
@@ -57,6 +56,7 @@ func convert[T any](o *options, script *sobek.Object, name string, read func(sob
 	if !given(raw) {
 		return value
 	}
+	o.uses[name] = "given"
 	value, err := read(raw)
 	if err != nil {
 		o.fail(err)
@@ -73,21 +73,16 @@ func sizesOf(o *options, front int) (sizes payload.Sizes) {
 	case map[string]any:
 		o.take("size")
 		o.fields("size", raw, func(d *options) {
+			d.choice("distribution", "uniform")
 			least := d.integer("min", front, 0, maxSize)
-			if d.choice("distribution", "uniform", "normal") == "uniform" {
-				sizes = payload.Uniform(least, d.required("max", least, maxSize))
-				return
-			}
-			mean, deviation := d.required("mean", 0, maxSize), d.required("deviation", 1, maxSize)
-			most := d.integer("max", min(maxSize, max(least, mean+6*deviation)), least, maxSize)
-			sizes = payload.Normal(float64(mean), float64(deviation), least, most)
+			sizes = payload.Uniform(least, d.required("max", least, maxSize))
 		})
 		return sizes
+	case nil:
+		o.take("size")
+		return nil
 	}
-	if size := o.integer("size", -1, 0, maxSize); size >= 0 {
-		return payload.Fixed(size)
-	}
-	return nil
+	return payload.Fixed(o.required("size", 0, maxSize))
 }
 
 // mixedOf reads a list of {size, weight}.
@@ -95,7 +90,7 @@ func mixedOf(o *options, list []any) payload.Sizes {
 	o.take("size")
 	sizes, weights := make([]int, len(list)), make([]float64, len(list))
 	for i, item := range list {
-		o.fields(fmt.Sprintf("size %d", i), item, func(entry *options) {
+		o.fields(fmt.Sprintf("size[%d]", i), item, func(entry *options) {
 			sizes[i], weights[i] = entry.required("size", 0, maxSize), entry.number("weight", 1, 0, maxWeight)
 		})
 	}
@@ -124,37 +119,6 @@ func keysOf(o *options) (keys payload.Keys) {
 		return payload.InTurn(count)
 	}
 	return nil
-}
-
-// describePayload adds the options of a loop's messages for the result.
-func describePayload(spec *payload.Spec, shown map[string]any) {
-	if spec.Bodies != nil {
-		order := "in turn"
-		if spec.Shuffled {
-			order = "at random"
-		}
-		shown["payload.bodies"] = fmt.Sprintf("%d, %s", len(spec.Bodies), order)
-	} else {
-		shown["payload.size"], shown["payload.random"] = numberOrText(spec.Size.String()), spec.Random
-	}
-	shown["payload.keys"] = 0
-	if spec.Keys != nil {
-		shown["payload.keys"] = numberOrText(spec.Keys.String())
-	}
-	if len(spec.Headers) > 0 {
-		shown["payload.headers"] = len(spec.Headers) // values can be secrets
-	}
-	for name, value := range spec.Properties {
-		shown["payload.properties."+name] = driver.Show(value)
-	}
-}
-
-// numberOrText returns the number of a text, or the text.
-func numberOrText(s string) any {
-	if n, err := strconv.Atoi(s); err == nil {
-		return n
-	}
-	return s
 }
 
 // bodiesOf reads a list of bodies, such as a SharedArray of k6.

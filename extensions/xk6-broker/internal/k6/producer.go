@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync/atomic"
 
@@ -34,7 +35,6 @@ const (
 	// Most workers take a connection each.
 	defaultWorkers = 32
 	maxWorkers     = 1 << 12
-	maxConnections = 1 << 20
 )
 
 func (c *connection) newProducer(topic string, o *options) (*sobek.Object, error) {
@@ -54,10 +54,6 @@ func (c *connection) newProducer(topic string, o *options) (*sobek.Object, error
 	if _, err = p.stamp.Resolve(c.address.Driver.Features, false); err != nil {
 		return nil, fmt.Errorf("producer: %w", err)
 	}
-	p.uses["maxInFlight"], p.uses["connections"] = p.config.Window, shownConnections(p.spread)
-	if p.config.Workers > 0 {
-		p.uses["workers"] = p.config.Workers
-	}
 	p.key = fmt.Sprintf("%s %d %d %v", topic, p.config.Window, p.config.Workers, o.given)
 	return c.in.object(map[string]any{
 		"topic": topic, "options": c.address.Driver.Redact(p.config.Options),
@@ -65,20 +61,15 @@ func (c *connection) newProducer(topic string, o *options) (*sobek.Object, error
 	}), nil
 }
 
-// connections reads the option: a number, or 'per-vu', which is 0.
-func connections(o *options, def int) int {
-	if o.given["connections"] == "per-vu" {
-		o.take("connections")
-		return 0
-	}
-	return o.integer("connections", def, 1, maxConnections)
-}
+const perVU = "per-vu"
 
-// shownConnections returns the value of the option connections.
-func shownConnections(spread int) any {
-	if spread == 0 {
-		return "per-vu"
-	}
+// connections reads the option: a number, or 'per-vu', which is 0.
+func connections(o *options, def any) int {
+	value := read(o, "connections", def, `a number of at least 1, or "per-vu"`, func(raw any) (any, bool) {
+		n, ok := number(raw)
+		return int(n), raw == perVU || ok && n >= 1 && n == math.Trunc(n)
+	})
+	spread, _ := value.(int)
 	return spread
 }
 

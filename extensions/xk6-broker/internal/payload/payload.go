@@ -5,7 +5,6 @@ package payload
 import (
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
@@ -40,9 +39,6 @@ func (s *Spec) Check(front int) error {
 		return errNoBodies
 	case s.Bodies != nil:
 		return nil
-	}
-	if mean := s.Size.Mean(); math.IsNaN(mean) || math.IsInf(mean, 0) {
-		return fmt.Errorf(`option "payload.size": %v has next to nothing between its bounds`, s.Size)
 	}
 	if least := s.Size.Least(); least < front {
 		return fmt.Errorf(`option "payload.size": %d is less than the %d bytes of the trace stamp: `+

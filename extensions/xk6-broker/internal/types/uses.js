@@ -48,7 +48,7 @@ export async function run() {
   const headers = { kind: 'order', n: 5 };
   await orders.produce({ count: lines.length, batch: 10, payload: { bodies: lines, order: 'random', headers, keys: { count: 5, distribution: 'zipf' } } });
   await orders.produce({ count: 5, payload: { size: [{ size: 50, weight: 9 }, { size: 5000 }], properties: { partition: 1 } } });
-  await orders.produce({ count: 5, payload: { size: { distribution: 'normal', mean: 500, deviation: 50 }, bodies: ['a', { b: 1 }] } });
+  await orders.produce({ count: 5, payload: { size: { distribution: 'uniform', max: 500 }, headers: { a: 'b' } } });
   const { confirmed } = await orders.produce({ count: 1000 });
   await workers.consume({ count: confirmed }).then((done) => done.received);
   mark('over');
