@@ -179,16 +179,14 @@ func (k *consumer) receive(opts sobek.Value) (*sobek.Promise, error) {
 		return nil, err
 	}
 	return k.with("receive", func(ctx context.Context, c *engine.Consumer, settle settler) {
-		ctx, stop := untilOver(ctx, true)
-		defer stop()
-		ctx, cancel := context.WithTimeout(ctx, wait)
-		defer cancel()
 		in := engine.NewBuffer(most)
+		waiting, done := untilOver(ctx, true)
+		waiting, cancel := context.WithTimeout(waiting, wait)
+		defer cancel()
 		k.receiving.Lock()
 		defer k.receiving.Unlock()
-		waited := waiting(ctx)
-		n, err := c.Receive(ctx, in)
-		waited(n > 0)
+		n, err := c.Receive(waiting, in)
+		done(n > 0)
 		settle(outcome(func() (any, error) { // on the event loop, where the script continues
 			if err != nil {
 				return nil, err
@@ -203,17 +201,7 @@ func (k *consumer) receive(opts sobek.Value) (*sobek.Promise, error) {
 	}), nil
 }
 
-func (k *consumer) ack(v sobek.Value) (*sobek.Promise, error) {
-	if k.conn.address.Driver.Features.Settle != 0 {
-		return k.settle("ack", v, driver.Ack)
-	}
-	if _, err := k.received(v); err != nil {
-		return nil, fmt.Errorf("ack: %w", err)
-	}
-	p, settle := k.conn.in.promise("ack")
-	settle(sobek.Undefined(), nil) // the broker has no acknowledgements
-	return p, nil
-}
+func (k *consumer) ack(v sobek.Value) (*sobek.Promise, error) { return k.settle("ack", v, driver.Ack) }
 
 func (k *consumer) nack(v, opts sobek.Value) (*sobek.Promise, error) {
 	o, err := readOptions("nack", opts)
@@ -234,16 +222,22 @@ func (k *consumer) reject(v sobek.Value) (*sobek.Promise, error) {
 	return k.settle("reject", v, driver.Reject)
 }
 
-// settle ends the delivery of a message or an array of them, all received by this consumer.
+// settle ends the delivery of a message or an array of them, all received by this consumer. An ack
+// does nothing on a broker without acknowledgements.
 func (k *consumer) settle(verb string, v sobek.Value, outcome driver.Outcome) (*sobek.Promise, error) {
-	d := k.conn.address.Driver
-	if !d.Features.Settle.Has(outcome) {
-		return nil, fmt.Errorf("%s: %s cannot %s: its outcomes are %v", verb, d.Name, outcome,
-			names(d.Features.Settle, driver.Ack, driver.Requeue, driver.Reject))
-	}
 	in, err := k.received(v)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", verb, err)
+	}
+	d := k.conn.address.Driver
+	switch {
+	case d.Features.Settle == 0 && outcome == driver.Ack:
+		made, settle := k.conn.in.promise(verb)
+		settle(sobek.Undefined(), nil)
+		return made, nil
+	case !d.Features.Settle.Has(outcome):
+		all := names(d.Features.Settle, driver.Ack, driver.Requeue, driver.Reject)
+		return nil, fmt.Errorf("%s: %s cannot %s: its outcomes are %v", verb, d.Name, outcome, all)
 	}
 	return k.with(verb, func(ctx context.Context, c *engine.Consumer, settle settler) {
 		settle(sobek.Undefined(), c.Settle(ctx, in, 0, len(in.Messages), outcome))

@@ -27,16 +27,6 @@ const (
 	maxLoops = 1 << 16
 )
 
-// produced is what produce resolves to.
-type produced struct {
-	Due       uint64  `js:"due"`
-	Sent      uint64  `js:"sent"`
-	Confirmed uint64  `js:"confirmed"`
-	Failed    uint64  `js:"failed"`
-	Seconds   float64 `js:"seconds"`
-	Rate      float64 `js:"rate"` // confirmed per second
-}
-
 // produce runs the loop in Go: one k6 iteration for a whole run. Each process of the test sends its
 // share.
 func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
@@ -78,9 +68,9 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 		}
 		loop.Start = turn
 		r, err := loop.Run(ctx, all)
-		return &produced{
-			Due: r.Due, Sent: r.Sent, Confirmed: r.Confirmed, Failed: r.Failed, Seconds: r.Elapsed.Seconds(),
-			Rate: float64(r.Confirmed) / r.Elapsed.Seconds(),
+		return map[string]any{
+			"due": r.Due, "sent": r.Sent, "confirmed": r.Confirmed, "failed": r.Failed,
+			"seconds": r.Elapsed.Seconds(), "rate": float64(r.Confirmed) / r.Elapsed.Seconds(),
 		}, err
 	}), nil
 }
@@ -193,15 +183,6 @@ func traceOf(o *options, raw any, loop *engine.Produce) error {
 	return nil
 }
 
-// consumed is what consume resolves to.
-type consumed struct {
-	Received uint64  `js:"received"`
-	Settled  uint64  `js:"settled"`
-	Errors   uint64  `js:"errors"`
-	Seconds  float64 `js:"seconds"` // to the last message
-	Rate     float64 `js:"rate"`    // received per second
-}
-
 // consume runs the loop in Go. Members of the group beyond the VU's own consumer leave at its end.
 func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 	in := k.conn.in
@@ -209,7 +190,7 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.uses = map[string]any{"group": k.group}
+	o.uses = map[string]any{"group": k.config.Group}
 	members := o.integer("consumers", 1, 1, maxLoops)
 	loop, err := engine.Consume{
 		Batch: o.integer("batch", 0, 0, maxPrefetch), Ack: engine.AckMode(o.text("ack", "")), Work: o.duration("work", 0),
@@ -234,31 +215,31 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 	members = in.part().Scale(members)
 	vu, opened := in.vu.State().VUID, in.opening(in.vu.Context())
 	return in.async("consume", func(ctx context.Context) (any, error) {
-		over, stop := untilOver(ctx, false)
-		defer stop()
-		if members == 0 { // all are in other processes
-			opened()
-			<-over.Done()
-			return &consumed{}, nil
-		}
 		all, err := k.members(ctx, vu, members, series)
 		opened()
 		if err != nil {
 			return nil, err
 		}
-		defer k.dismiss(all[1:])
-		looped := waiting(ctx)
-		r, err := loop.Run(over, all)
-		looped(r.Received > 0)
-		return &consumed{
-			Received: r.Received, Settled: r.Settled, Errors: r.Errors, Seconds: r.Elapsed.Seconds(),
-			Rate: float64(r.Received) / r.Elapsed.Seconds(),
+		waiting, done := untilOver(ctx, false)
+		if len(all) == 0 { // they are in other processes
+			<-waiting.Done()
+		} else {
+			defer k.dismiss(all[1:])
+		}
+		r, err := loop.Run(waiting, all)
+		done(r.Received > 0)
+		return map[string]any{
+			"received": r.Received, "settled": r.Settled, "errors": r.Errors,
+			"seconds": r.Elapsed.Seconds(), "rate": float64(r.Received) / r.Elapsed.Seconds(),
 		}, err
 	}), nil
 }
 
 // members opens the consumers of a loop: the VU's own, and others that the caller dismisses.
 func (k *consumer) members(ctx context.Context, vu uint64, n int, series *engine.Series) ([]*engine.Consumer, error) {
+	if n == 0 {
+		return nil, nil
+	}
 	own, err := k.open(ctx, vu, series)
 	all := []*engine.Consumer{own}
 	for i := 1; i < n && err == nil; i++ {
@@ -287,26 +268,23 @@ func (in *instance) opening(ctx context.Context) (done func()) {
 	return func() {}
 }
 
-// waiting announces that a VU waits for messages. The caller calls done with whether any arrived.
-func waiting(ctx context.Context) (done func(found bool)) {
-	if m, ok := executors.MemberFrom(ctx); ok {
-		return m.Waiting()
-	}
-	return func(bool) {}
-}
-
-// untilOver returns ctx, which under executor consumers also ends when everything has arrived. A
-// bounded call that begins later keeps its bound, because a script that receives in a loop would
-// spin.
-func untilOver(ctx context.Context, bounded bool) (context.Context, context.CancelFunc) {
+// untilOver announces that a VU waits for messages. The caller calls done with whether any arrived.
+// Under executor consumers the context also ends when everything has arrived. A bounded call that
+// begins later keeps its bound, because a script that receives in a loop would spin.
+func untilOver(ctx context.Context, bounded bool) (waiting context.Context, done func(found bool)) {
 	m, ok := executors.MemberFrom(ctx)
-	if !ok || bounded && m.Over().Err() != nil {
-		return ctx, func() {}
+	if !ok {
+		return ctx, func(bool) {}
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	waited := m.Waiting()
+	if bounded && m.Over().Err() != nil {
+		return ctx, waited
+	}
+	waiting, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(m.Over(), cancel)
-	return ctx, func() {
+	return waiting, func(found bool) {
 		stop()
 		cancel()
+		waited(found)
 	}
 }
