@@ -26,7 +26,6 @@ type producer struct {
 
 	replies atomic.Pointer[engine.Replies] // to this VU's requests
 	sender  atomic.Pointer[engine.Sender]  // of this VU, once it is open
-	series  *engine.Series                 // of the sender; for the event loop only
 }
 
 const (
@@ -116,10 +115,7 @@ func (p *producer) withSender(settle settler, work senderWork) {
 	}
 	ctx := in.vu.Context()
 	if s := p.sender.Load(); s != nil {
-		if series != p.series {
-			p.series = series
-			s.SetSeries(series)
-		}
+		s.SetSeries(series)
 		work(ctx, s, 0)
 		return
 	}

@@ -17,7 +17,7 @@ import (
 type newTopic struct {
 	driver.TopicSpec
 
-	given map[string]any // by the script; of other options any value will do
+	asked driver.Values  // the options that the script gives; of others any value will do
 	uses  map[string]any // the options in the result
 }
 
@@ -30,17 +30,22 @@ func (c *connection) createTopic(name, opts sobek.Value) (*sobek.Promise, error)
 	if err != nil {
 		return nil, err
 	}
-	t := newTopic{given: maps.Clone(o.given)}
+	given := maps.Clone(o.given)
+	var t newTopic
 	t.Name, t.Partitions, t.Replicas = topic, o.integer("partitions", 1, 1, 1<<20), o.integer("replicas", 1, 1, 1<<10)
 	if t.Options, t.uses, err = c.resolve(driver.OnTopic, o); err != nil {
 		return nil, err
 	}
+	t.asked = withParts(driver.TopicInfo{Partitions: t.Partitions, Replicas: t.Replicas, Options: t.Options})
+	maps.DeleteFunc(t.asked, func(name string, _ any) bool { return given[name] == nil })
 	return c.admin("create topic "+topic, commonCall.once, func(ctx context.Context, a driver.Admin) error {
 		if err := a.CreateTopic(ctx, t.TopicSpec); err != nil {
 			return err
 		}
-		if err := c.compare(ctx, a, &t); err != nil {
-			return err
+		if describer, ok := a.(driver.TopicDescriber); ok {
+			if err := c.compare(ctx, describer, &t); err != nil {
+				return err
+			}
 		}
 		made := c.in.run.Topic(c.address, topic)
 		made.Use("topic", t.uses)
@@ -49,36 +54,33 @@ func (c *connection) createTopic(name, opts sobek.Value) (*sobek.Promise, error)
 	}), nil
 }
 
-// compare reads the topic from the broker, where it can be older than the test. It notes the values
-// for the result, and fails if one is not as asked for. Without a [driver.TopicDescriber] it does
-// nothing.
-func (c *connection) compare(ctx context.Context, a driver.Admin, t *newTopic) error {
-	describer, ok := a.(driver.TopicDescriber)
-	if !ok {
-		return nil
+// withParts returns the options of a topic with its partitions and replicas, as far as known.
+func withParts(info driver.TopicInfo) driver.Values {
+	all := driver.Values{}
+	maps.Copy(all, info.Options)
+	if info.Partitions > 0 {
+		all["partitions"] = info.Partitions
 	}
-	has, err := describer.DescribeTopic(ctx, t.Name)
+	if info.Replicas > 0 {
+		all["replicas"] = info.Replicas
+	}
+	return all
+}
+
+// compare reads the topic from the broker, where it can be older than the test. It notes the values
+// for the result, and fails if one is not as asked for.
+func (c *connection) compare(ctx context.Context, describer driver.TopicDescriber, t *newTopic) error {
+	info, err := describer.DescribeTopic(ctx, t.Name)
 	if err != nil { // the topic is there all the same
 		c.in.run.logger.WithError(err).Warnf("createTopic: the options of %s cannot be read", t.Name)
-	} else if err := t.differs(has); err != nil {
+	}
+	has := withParts(info)
+	if err := t.differs(has); err != nil {
 		return err
 	}
-	shown := c.address.Driver.Redact(has.Options)
-	if has.Replicas > 0 {
-		shown["replicas"] = has.Replicas
-	}
-	if has.Partitions > 0 {
-		shown["partitions"] = has.Partitions
-	}
-	for name := range t.Options {
-		if _, ok := shown[name]; !ok {
-			delete(t.uses, name)
-		}
-	}
-	for name, value := range shown {
-		switch value.(type) {
-		case []string, map[string]any: // the broker can have many more entries than asked for
-		default:
+	maps.DeleteFunc(t.uses, func(name string, _ any) bool { return t.Options[name] != nil && has[name] == nil })
+	for name, value := range c.address.Driver.Redact(has) {
+		if reflect.TypeOf(value).Comparable() { // a list can have many more entries than asked for
 			t.uses[name] = value
 		}
 	}
@@ -87,19 +89,11 @@ func (c *connection) compare(ctx context.Context, a driver.Admin, t *newTopic) e
 
 // differs returns an error for each option of the topic that is not as asked for. Lists and maps
 // are not compared, nor is a 0 or an empty text, which leaves the choice to the broker.
-func (t *newTopic) differs(has driver.TopicInfo) error {
-	values := driver.Values{"replicas": has.Replicas}
-	asked := driver.Values{"partitions": t.Partitions, "replicas": t.Replicas}
-	if has.Partitions > 0 {
-		values["partitions"] = has.Partitions
-	}
-	maps.Copy(values, has.Options)
-	maps.Copy(asked, t.Options)
+func (t *newTopic) differs(has driver.Values) error {
 	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(t.given)) {
-		value, ok := values[name]
-		want := asked[name]
-		if !ok || !reflect.TypeOf(want).Comparable() || value == want {
+	for _, name := range slices.Sorted(maps.Keys(t.asked)) {
+		value, want := has[name], t.asked[name]
+		if value == nil || !reflect.TypeOf(want).Comparable() || value == want {
 			continue
 		}
 		if want != false && reflect.ValueOf(want).IsZero() {
