@@ -138,8 +138,11 @@ func (k *consumer) dismiss(opened []*engine.Consumer) {
 	}
 }
 
-// with runs work with the VU's consumer in a goroutine. Work settles the promise of the verb.
-func (k *consumer) with(verb string, work func(ctx context.Context, c *engine.Consumer, settle settler)) *sobek.Promise {
+// consumerWork uses a VU's consumer and settles a promise.
+type consumerWork func(ctx context.Context, c *engine.Consumer, settle settler)
+
+// with runs work with the VU's consumer in a goroutine.
+func (k *consumer) with(verb string, work consumerWork) *sobek.Promise {
 	in := k.conn.in
 	made, settle := in.promise(verb)
 	series, err := k.conn.series(k.config.Topic, k.group)
