@@ -207,7 +207,7 @@ func (a *Address) OpenThrough(ctx context.Context, network *Network, clientName 
 	}
 	if target.Network.Dial != nil && a.Driver.OwnDialer {
 		return nil, a.Driver.Wrap(
-			op, fmt.Errorf("the client library dials by itself, without k6's options for that: %w", errors.ErrUnsupported),
+			op, fmt.Errorf("a dialer of its own, because the client library dials: %w", errors.ErrUnsupported),
 		)
 	}
 	var err error

@@ -187,10 +187,7 @@ func (o *options) done() error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.given)) {
 		slices.Sort(o.names)
-		return fmt.Errorf(
-			"%s: no option %q%s: known are %s",
-			o.call, name, driver.Suggest(name, o.names), strings.Join(o.names, ", "),
-		)
+		return fmt.Errorf("%s: no option %q: known are %s", o.call, name, strings.Join(o.names, ", "))
 	}
 	return nil
 }
@@ -198,8 +195,12 @@ func (o *options) done() error {
 // explain adds the module's own options to the driver's error about an unknown option.
 func (o *options) explain(err error) error {
 	var unknown *driver.UnknownOptionError
-	if errors.As(err, &unknown) && unknown.Where != driver.InURL {
+	switch {
+	case !errors.As(err, &unknown):
+	case unknown.Where != driver.InURL:
 		unknown.Known = append(slices.Clone(o.names), unknown.Known...)
+	case slices.Contains(o.names, unknown.Name):
+		return fmt.Errorf("%s: option %q belongs in the options beside the URL, and not in its query", o.call, unknown.Name)
 	}
 	return fmt.Errorf("%s: %w", o.call, err)
 }

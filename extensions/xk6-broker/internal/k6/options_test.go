@@ -17,9 +17,9 @@ func TestAMistypedOption(t *testing.T) {
 		`broker.connect('memory://h').createTopic('t', { partition: 1 })`:    `no option "partition" here (did you mean partitions?): known are partitions, replicas, profile`,
 		`broker.connect('memory://h', { drainTimout: 1 })`:                   `no option "drainTimout" (did you mean drainTimeout?): known are drainTimeout, warmup, profile, connectTimeout, token`,
 		`broker.connect('memory://h?profil=durable')`:                        `no option "profil" in the URL (did you mean profile?): known are profile, connectTimeout, token`,
-		`broker.connect('memory://h?drainTimeout=5s')`:                       `no option "drainTimeout" in the URL`,
-		`broker.connect('memory://h').require({ reply: true })`:              `no feature "reply" (did you mean replay?)`,
-		`broker.connect('memory://h').consumer('t').receive({ wiat: '1s' })`: `no option "wiat" (did you mean wait?): known are max, wait`,
+		`broker.connect('memory://h?drainTimeout=5s')`:                       `option "drainTimeout" belongs in the options beside the URL, and not in its query`,
+		`broker.connect('memory://h').require({ reply: true })`:              `no feature "reply"`,
+		`broker.connect('memory://h').consumer('t').receive({ wiat: '1s' })`: `no option "wiat": known are max, wait`,
 		`broker.connect('mem://h')`:                                          `no driver for scheme "mem"`,
 		`broker.connect('memroy://h')`:                                       `no driver for scheme "memroy" (did you mean memory?)`,
 	} {
