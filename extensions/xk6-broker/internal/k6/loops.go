@@ -59,14 +59,8 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 			}
 			all[i] = pub.NewSender(p.mode(loop.Payload.Bodies == nil), series)
 		}
-		turn, err := executors.AwaitTurn(ctx, p.conn.in.run.logger)
-		if err != nil {
-			ended, cancel := context.WithCancel(ctx)
-			cancel()
-			_, _ = loop.Run(ended, all) // counts the unsent messages
-			return nil, err
-		}
-		loop.Start = turn
+		// If ctx ends meanwhile, the loop counts its messages as unsent.
+		loop.Start, _ = executors.AwaitTurn(ctx, p.conn.in.run.logger)
 		r, err := loop.Run(ctx, all)
 		return map[string]any{
 			"due": r.Due, "sent": r.Sent, "confirmed": r.Confirmed, "failed": r.Failed,
