@@ -256,9 +256,6 @@ func (c *connection) backlog(name, member sobek.Value) (*sobek.Promise, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, ok := conn.(driver.Backlogger); !ok {
-			return nil, c.address.Driver.Wrap("backlog", fmt.Errorf("backlog: %w by this broker", errors.ErrUnsupported))
-		}
 		n, err := c.in.run.Backlog(ctx, c.in.run.Topic(c.address, topic), group, conn)
 		return n, c.address.Driver.Wrap("backlog of "+topic, err)
 	}), nil

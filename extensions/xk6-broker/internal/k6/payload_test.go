@@ -3,6 +3,8 @@ package k6
 import (
 	"strings"
 	"testing"
+
+	"github.com/grafana/sobek"
 )
 
 func TestMistakesInAPayload(t *testing.T) {
@@ -84,6 +86,10 @@ func TestPayloadsArrive(t *testing.T) {
 			return all;
 		};
 		globalThis.same = (a, b, what) => { if (JSON.stringify(a) !== JSON.stringify(b)) throw new Error(what + ': ' + JSON.stringify(a) + ' and ' + JSON.stringify(b)); };`)
+	s.set("shared", s.rt.NewDynamicArray(sharedArray{s, []string{"one", "two"}}))
+	s.mustRun(`
+		const got = await load('shared', { payload: { bodies: shared } });
+		same(got.slice(0, 3).map((m) => m.text), ['one', 'two', 'one'], 'shared bodies');`)
 	s.mustRun(`
 		const bodies = ['{"order":1}', 'two', new Uint8Array([51]).buffer];
 		const got = await load('given', { payload: { bodies, headers: { kind: 'order', n: 1 }, keys: 2 } });
@@ -103,3 +109,14 @@ func TestPayloadsArrive(t *testing.T) {
 		const got = await load('traced', { trace: '0 50 a\n0.001 60\n0.002 70 b', count: 3 });
 		same(got.map((m) => [m.size, m.key]), [[10, 'a'], [20, null], [30, 'b']], 'trace');`)
 }
+
+// sharedArray is an array of the kind that k6's SharedArray is.
+type sharedArray struct {
+	s   *script
+	all []string
+}
+
+func (a sharedArray) Len() int                  { return len(a.all) }
+func (a sharedArray) Get(i int) sobek.Value     { return a.s.rt.ToValue(a.all[i]) }
+func (a sharedArray) Set(int, sobek.Value) bool { return false }
+func (a sharedArray) SetLen(int) bool           { return false }
