@@ -44,13 +44,3 @@ func TestAVUThatIsCutShortIsUsedAgain(t *testing.T) {
 		})
 	}
 }
-
-// If k6 interrupts a script that it has resumed, its runtime resumes nothing of that VU any more: the iterations fail, and the run is not valid. How many of the
-// two VUs that happens to depends on the machine.
-func TestAVUThatIsInterruptedInTheMiddle(t *testing.T) {
-	t.Parallel()
-	o, r := harness.RunToOutcome(t, activations+"await p.send('x'); sleep(60); }")
-	if ended := o.Metrics["ended"].Values["count"]; ended != 10 && !o.Result.Verdict.Has("ended-early", "stranded") {
-		t.Errorf("%v\n%v", o.Result.Verdict, r)
-	}
-}

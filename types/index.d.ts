@@ -212,15 +212,15 @@ declare module 'k6/x/broker' {
     trace?: string;
     /** How arrivals keep to the rate: evenly, or at random. */
     arrivals?: 'constant' | 'poisson';
-    /** Of what is random, arrivals, sizes, keys, the choice of bodies and batches: equal seeds give equal loads, with any number of producers. 0. */
+    /** Of what is random, arrivals, sizes, keys and the choice of bodies: equal seeds give equal loads, with any number of producers. 0. */
     seed?: number;
     duration?: Duration;
     /** How many messages at most; like rate, of the whole test in a scenario of executor `producers`. */
     count?: number;
     /** Senders side by side, each with its own sequence; of several processes, in all of them. 1. */
     producers?: number;
-    /** How many messages at most are handed over in one call, of those that are due: a number, or one that is drawn for each call. Chosen by size. */
-    batch?: number | { min?: number; max: number };
+    /** How many messages at most are handed over in one call, of those that are due. Chosen by size. */
+    batch?: number;
     payload?: Payload;
   }
 
@@ -232,8 +232,8 @@ declare module 'k6/x/broker' {
     random?: number;
     /** How many different keys, in turn or as a distribution says; 0 for none. */
     keys?: number | Keys;
-    /** Bodies in place of generated ones. They go out as they are, with the stamp in a header, where the broker has headers. */
-    bodies?: Bodies | Bytes[];
+    /** Bodies in place of generated ones, such as the lines of a file in a SharedArray of k6. They go out as they are, with the stamp in a header, where the broker has headers. */
+    bodies?: readonly Bytes[];
     /** How bodies are chosen: one after the other, or at random. `in-turn`. */
     order?: 'in-turn' | 'random';
     /** Of every message. Where the broker has headers. */
@@ -243,21 +243,14 @@ declare module 'k6/x/broker' {
   }
 
   /**
-   * `uniform`: all sizes from min to max equally often. `normal`: around the mean, and never beyond min and max (the mean and six deviations). min is 0, or the bytes of
-   * the stamp where that is in the body. A list: each size as often as its weight (1) says.
+   * `uniform`: all sizes from min to max equally often. min is 0, or the bytes of the stamp where that is in the body. A list: each size as often as its weight (1) says.
    */
   export type Sizes =
     | { distribution: 'uniform'; min?: number; max: number }
-    | { distribution: 'normal'; mean: number; deviation: number; min?: number; max?: number }
     | Array<{ size: number; weight?: number }>;
 
   /** `uniform`: all keys equally often. `zipf`: the i-th key, from 1, as often as 1 / i to the power of the exponent (1) says. */
   export type Keys = { count: number; distribution: 'uniform' } | { count: number; distribution: 'zipf'; exponent?: number };
-
-  /** What files hold, in memory once for all VUs. */
-  export interface Bodies {
-    readonly count: number;
-  }
 
   export interface Produced {
     due: number;
@@ -268,32 +261,7 @@ declare module 'k6/x/broker' {
     seconds: number;
     /** `confirmed / seconds`: of a few messages at a fixed rate it is above that rate, as there is no pause after the last. */
     rate: number;
-    /** Of what was measured under the same topic and tags while the loop ran. */
-    latencies: Latencies;
   }
-
-  /** A distribution, in milliseconds. A percentile is there only where 10 samples lie beyond it. */
-  export interface Latency {
-    count: number;
-    min: number;
-    mean: number;
-    max: number;
-    p50?: number;
-    p90?: number;
-    p95?: number;
-    p99?: number;
-    'p99.9'?: number;
-    'p99.99'?: number;
-    'p99.999'?: number;
-    'p99.9999'?: number;
-  }
-
-  /**
-   * What was measured under the topic and tags of a loop while it ran, by the metrics' names without `broker_`: of `produce()` publish_latency, publish_time, schedule_lag,
-   * generator_lag and failed_latency, of `consume()` e2e_latency, e2e_time, delivery_wait, settle_time and redelivery_time. What has no samples is not
-   * there. Where a consumer gets messages of both loops, those of the closed one are apart: e2e_latency_closed.
-   */
-  export type Latencies = { [name: string]: Latency | undefined };
 
   export interface ConsumerOptions extends DriverConsumerOptions {
     profile?: Profile;
@@ -371,7 +339,7 @@ declare module 'k6/x/broker' {
     count?: number;
     /** Ends when nothing came for so long. */
     idle?: Duration;
-    /** Members of the group side by side; in all processes, in a scenario of executor `consumers` without `vus`. 1. */
+    /** Members of the group side by side; in all processes, in a scenario of executor `consumers` without `vus`. All but one leave at the end of the loop. 1. */
     consumers?: number;
     /** Messages per receive, at most. 100. */
     batch?: number;
@@ -389,8 +357,6 @@ declare module 'k6/x/broker' {
     seconds: number;
     /** Received per second of these. Messages that had come to the client before the call took next to none of them. */
     rate: number;
-    /** Of what was measured under the same topic and tags while the loop ran. */
-    latencies: Latencies;
   }
 
   /** The reason that a promise of this module is rejected with. */
@@ -486,12 +452,6 @@ declare module 'k6/x/broker' {
     /** How long the function may take. As long as it does. */
     maxDuration?: Duration;
   }
-
-  /**
-   * Reads bodies for `produce()`, in the init context: a file, all files of a folder by their names (but for hidden ones), or with `lines` each line of these that is not blank, without
-   * a byte order mark. Paths are those of `open()`.
-   */
-  export function bodies(path: string, options?: { lines?: boolean }): Bodies;
 
   /** What the running iteration was started for; undefined outside an open-arrival-rate scenario. Works in any script, http included. */
   export function arrival(): Arrival | undefined;
@@ -611,7 +571,7 @@ declare module 'k6/x/broker' {
     [name: string]: string | number | boolean | undefined;
   }
 
-  const broker: { connect: typeof connect; arrival: typeof arrival; drivers: typeof drivers; result: typeof result; report: typeof report; checkReport: typeof checkReport; handleSummary: typeof handleSummary; mark: typeof mark; phase: typeof phase; bodies: typeof bodies };
+  const broker: { connect: typeof connect; arrival: typeof arrival; drivers: typeof drivers; result: typeof result; report: typeof report; checkReport: typeof checkReport; handleSummary: typeof handleSummary; mark: typeof mark; phase: typeof phase };
   export default broker;
 }
 

@@ -21,13 +21,12 @@ type Produce struct {
 	Schedule func() schedule.Schedule
 	// Share is the part of the messages that this process sends. Schedule and Count are of all
 	// processes.
-	Share      schedule.Share
-	Start      int64         // when the schedule begins, by [driver.Now]; 0 is now
-	Duration   time.Duration // no message is due after it; 0 is no limit
-	Count      uint64        // messages at most; 0 is no limit
-	Payload    payload.Spec
-	Batch      int // messages handed over in one call at most; 0 chooses by size
-	LeastBatch int // if it is not 0, each call has a random number from it to Batch
+	Share    schedule.Share
+	Start    int64         // when the schedule begins, by [driver.Now]; 0 is now
+	Duration time.Duration // no message is due after it; 0 is no limit
+	Count    uint64        // messages at most; 0 is no limit
+	Payload  payload.Spec
+	Batch    int // messages handed over in one call at most; 0 chooses by size
 }
 
 // Produced counts the messages of a produce loop.
@@ -88,7 +87,6 @@ type produceLoop struct {
 	count    uint64         // messages of the share, if Count is set
 	next     uint64         // the message to send next, counted within the share
 	due      int64          // when it is due, or never; 0 in a closed loop
-	calls    uint64
 	sleep    machine.Sleeper
 	free     int64 // when the window last had room again; 0 if it always had
 	flying   sync.WaitGroup
@@ -152,9 +150,6 @@ func (l *produceLoop) number(n uint64) uint64 { return l.Share.Index(l.share.Ind
 // send hands over the messages that are due, up to a batch. It returns the error of ctx.
 func (l *produceLoop) send(ctx context.Context) error {
 	most := l.Batch
-	if l.LeastBatch > 0 {
-		most = l.Payload.Batch(l.number(l.calls), l.LeastBatch, l.Batch)
-	}
 	w := l.sender.pub.window
 	least := 1
 	if l.schedule == nil { // nothing is late in a closed loop: wake once for many
@@ -178,7 +173,6 @@ func (l *produceLoop) send(ctx context.Context) error {
 	if unused := n - int64(len(f.batch)); unused > 0 {
 		w.release(unused)
 	}
-	l.calls++
 	f.launch(ctx)
 	return nil
 }

@@ -53,7 +53,7 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 	ctx, stop := context.WithCancelCause(parent)
 	defer stop(nil)
 	defer barrierOf(e.state).finish(e.config.Name)
-	all, err := e.config.schedule()
+	all, err := e.config.Schedule()
 	if err != nil {
 		return err
 	}
@@ -222,7 +222,7 @@ func (p *pool) guard(ctx context.Context) {
 // report logs a lack of VUs, and arrivals that were not served.
 func (p *pool) report(t ScenarioTotals) {
 	if t.Started > 0 {
-		arrivals, _ := p.config.schedule()                       // it is valid
+		arrivals, _ := p.config.Schedule()                       // it is valid
 		mean := time.Duration(p.spent.Load() / int64(t.Started)) //gosec:disable G115 -- a count
 		if busy := math.Ceil(schedule.Peak(arrivals) * mean.Seconds()); busy > float64(p.allocated.Load()) {
 			p.logger.Warnf("Insufficient VUs, reached %d active VUs and cannot initialize more. "+

@@ -61,8 +61,8 @@ var _ lib.ExecutorConfig = &Config{}
 
 func newConfig(name string) *Config { return &Config{BaseConfig: executor.NewBaseConfig(name, Type)} }
 
-// schedule returns the arrivals of the whole scenario.
-func (c *Config) schedule() (schedule.Schedule, error) {
+// Schedule returns the arrivals of the whole scenario, and of produce with these options.
+func (c *Config) Schedule() (schedule.Schedule, error) {
 	unit := time.Second
 	if c.TimeUnit.Valid {
 		unit = c.TimeUnit.TimeDuration()
@@ -100,7 +100,7 @@ func (c *Config) schedule() (schedule.Schedule, error) {
 
 // arrivals returns the arrivals of a segment, for one goroutine.
 func (c *Config) arrivals(et *lib.ExecutionTuple) (schedule.Schedule, error) {
-	all, err := c.schedule()
+	all, err := c.Schedule()
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (c *Config) length() time.Duration {
 // Validate returns all errors in the options.
 func (c *Config) Validate() []error {
 	errs := c.BaseConfig.Validate()
-	_, err := c.schedule()
+	_, err := c.Schedule()
 	switch {
 	case err != nil:
 		errs = append(errs, err)

@@ -13,6 +13,7 @@ func given(v sobek.Value) bool { return v != nil && !sobek.IsUndefined(v) && !so
 var (
 	errMissing  = errors.New("it is missing: a string, an object, an ArrayBuffer, a typed array or a DataView is needed")
 	errDetached = errors.New("it is a detached ArrayBuffer, or a view of one")
+	errNoJSON   = errors.New("it is a function, a promise, a Map or a Set, which JSON has no form for")
 )
 
 // bytesOf copies a string, an ArrayBuffer, a view of one or, as JSON, any other value. The script
@@ -31,8 +32,8 @@ func (in *instance) bytesOf(v sobek.Value) ([]byte, error) {
 	if b, ok, err := in.bytesIn(o); ok || err != nil {
 		return b, err
 	}
-	if err := refuseJSON(o); err != nil {
-		return nil, err
+	if !hasJSON(o) {
+		return nil, errNoJSON
 	}
 	text, err := o.MarshalJSON()
 	if err != nil {
@@ -41,21 +42,18 @@ func (in *instance) bytesOf(v sobek.Value) ([]byte, error) {
 	return text, nil
 }
 
-// refuseJSON returns an error for an object that JSON writes as "null" or "{}" whatever its
-// content.
-func refuseJSON(o *sobek.Object) error {
-	_, callable := sobek.AssertFunction(o)
-	switch t := o.ExportType(); {
-	case callable:
-		return errors.New("it is a function, which cannot be sent")
-	case t == mapType:
-		return errors.New("it is a Map, which JSON has no form for: send Object.fromEntries(map)")
-	case t == listType && !isArray(o):
-		return errors.New("it is a Set, which JSON has no form for: send Array.from(set)")
-	case t == promiseType:
-		return errors.New("it is a promise, which cannot be sent: await it first")
+// hasJSON reports whether JSON has a form for an object. Of others it writes "null" or "{}".
+func hasJSON(o *sobek.Object) bool {
+	if _, callable := sobek.AssertFunction(o); callable {
+		return false
 	}
-	return nil
+	switch o.ExportType() {
+	case mapType, promiseType:
+		return false
+	case listType:
+		return isArray(o)
+	}
+	return true
 }
 
 // bytesIn copies the bytes of an ArrayBuffer, a typed array or a DataView, by the class of the
@@ -99,12 +97,8 @@ func arrayBuffer(v sobek.Value) (ab sobek.ArrayBuffer, ok bool) {
 	return ab, ok
 }
 
-// hasNames reports whether an object has names and values, unlike a list, a Map, a function or
-// bytes.
-func (in *instance) hasNames(o *sobek.Object) bool {
-	if _, bytes, err := in.bytesIn(o); bytes || err != nil {
-		return false
-	}
+// hasNames reports whether an object has names and values, unlike a list, a Map or a function.
+func hasNames(o *sobek.Object) bool {
 	t := o.ExportType()
 	return t.Kind() == reflect.Map || t == proxyType
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/lib"
+	"go.k6.io/k6/v2/lib/fsext"
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
@@ -34,22 +35,14 @@ type connection struct {
 
 // connect parses the URL and the options.
 func (in *instance) connect(url sobek.Value, opts sobek.Value) (*sobek.Object, error) {
-	var exported any
-	if given(url) {
-		exported = url.Export()
-	}
-	raw, _ := exported.(string)
-	if raw == "" {
-		return nil, fmt.Errorf(
-			`connect: the URL must be a string such as "nats://127.0.0.1:4222" or "embedded:", not %s`,
-			driver.Show(exported),
-		)
-	}
-	o, err := readOptions("connect", opts)
+	raw, err := textOf("connect", "the URL", url)
 	if err != nil {
 		return nil, err
 	}
-	return in.connections.get("connect", raw, o, func() (*sobek.Object, error) { return in.newConnection(raw, o) })
+	if raw == "" {
+		return nil, errors.New(`connect: the URL is missing: a string such as "nats://127.0.0.1:4222" or "embedded:"`)
+	}
+	return in.connections.get("connect", raw, opts, in.newConnection)
 }
 
 func (in *instance) newConnection(raw string, o *options) (*sobek.Object, error) {
@@ -62,21 +55,19 @@ func (in *instance) newConnection(raw string, o *options) (*sobek.Object, error)
 		}
 		in.run.warmUp.want(warmUp)
 	}
-	given, err := o.rest()
-	if err != nil {
-		return nil, err
+	if o.err != nil {
+		return nil, o.err
 	}
-	address, err := driver.ParseURL(raw, given)
+	address, err := driver.ParseURL(raw, o.given)
 	if err != nil {
 		return nil, o.explain(err)
 	}
 	if err := address.ReadFiles(in.readFile); err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	in.run.dialers.add(address.Driver)
-	c := &connection{in: in, address: address, key: fmt.Sprintf("%s %v", raw, given), objects: objects{}}
-	if _, c.uses, err = c.resolve(driver.OnConnect, nil); err != nil {
-		return nil, fmt.Errorf("connect: %w", err)
+	c := &connection{in: in, address: address, key: fmt.Sprintf("%s %v", raw, o.given), objects: objects{}}
+	if _, c.uses, err = c.resolve(driver.OnConnect, &options{call: "connect"}); err != nil {
+		return nil, err
 	}
 	return in.object(map[string]any{
 		"driver": address.Driver.Name, "url": address.String(), "features": features(address.Driver.Features),
@@ -85,22 +76,35 @@ func (in *instance) newConnection(raw string, o *options) (*sobek.Object, error)
 	}), nil
 }
 
+// readFile reads a file for [driver.Address.ReadFiles].
+func (in *instance) readFile(name string) (path string, text []byte, err error) {
+	env := in.vu.InitEnv()
+	if env == nil || in.vu.State() != nil {
+		return "", nil, fmt.Errorf("%s: files are read in the init context only, as with open()", name)
+	}
+	path = fsext.Abs(env.CWD.Path, strings.TrimPrefix(name, "file://"))
+	text, err = fsext.ReadFile(env.FileSystems["file"], path)
+	return path, text, err
+}
+
 // endpoint names one of the connections with equal descriptions.
 func (c *connection) endpoint(name string) engine.Endpoint {
 	return engine.Endpoint{Address: c.address, Words: c.key + " " + name, Uses: c.uses, Network: c.in.network}
 }
 
 // resolve returns the values of the driver's options of a scope, and the values for the result:
-// with secrets masked, and with the profile.
-func (c *connection) resolve(
-	scope driver.Scope, given map[string]any,
-) (values driver.Values, shown map[string]any, err error) {
-	if values, err = c.address.Resolve(scope, given); err != nil {
-		return nil, nil, err
+// with secrets masked, and with the profile and the module's own options.
+func (c *connection) resolve(scope driver.Scope, o *options) (values driver.Values, shown map[string]any, err error) {
+	if o.err != nil {
+		return nil, nil, o.err
 	}
-	profile, err := c.address.Profile(given)
+	if values, err = c.address.Resolve(scope, o.given); err != nil {
+		return nil, nil, o.explain(err)
+	}
+	profile, err := c.address.Profile(o.given)
 	shown = c.address.Driver.Redact(values)
 	shown["profile"] = string(profile)
+	maps.Copy(shown, o.uses)
 	return values, shown, err
 }
 
@@ -112,13 +116,10 @@ func features(f driver.Features) map[string]any {
 	}
 	return map[string]any{
 		"order": f.Order.String(), "confirm": f.Confirm.String(), "deliver": deliver,
-		"settle": names(
-			f.Settle, driver.Ack, driver.Requeue, driver.Reject,
-		), "start": names(f.Start, driver.StartNew, driver.StartEarliest),
-		"settleConfirmed": f.SettleConfirmed.String(), "async": f.Async, "replay": f.Replay, "groups": f.Groups,
-		"fanout": f.Fanout,
-		"key":    f.Key, "headers": f.Headers, "attempts": f.Attempts, "tombstones": f.Tombstones,
-		"requests":   f.Requests || f.Start != 0 && f.Headers,
+		"settle": names(f.Settle, driver.Ack, driver.Requeue, driver.Reject),
+		"start":  names(f.Start, driver.StartNew, driver.StartEarliest), "settleConfirmed": f.SettleConfirmed.String(),
+		"async": f.Async, "replay": f.Replay, "groups": f.Groups, "fanout": f.Fanout, "key": f.Key, "headers": f.Headers,
+		"attempts": f.Attempts, "tombstones": f.Tombstones, "requests": f.Requests || f.Start != 0 && f.Headers,
 		"partitions": f.Partitions, "position": f.Position.String(), "timestamps": f.Timestamps, "receipts": f.Receipts,
 		"maxMessageBytes": f.MaxMessageBytes,
 	}
@@ -144,13 +145,10 @@ func (c *connection) require(wanted map[string]any) error {
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		got, ok := have[name]
 		if !ok {
-			return fmt.Errorf(
-				"require: no feature %q%s: see conn.features", name,
-				driver.Suggest(name, slices.Sorted(maps.Keys(have))),
-			)
+			return fmt.Errorf("require: no feature %q: see conn.features", name)
 		}
-		wants, many := wanted[name].([]any)
-		if !many {
+		wants, ok := wanted[name].([]any)
+		if !ok {
 			wants = []any{wanted[name]}
 		}
 		for _, want := range wants {
@@ -168,14 +166,15 @@ func (c *connection) require(wanted map[string]any) error {
 // satisfies reports whether a feature has the wanted value.
 func satisfies(got, want any) bool {
 	if list, ok := got.([]string); ok {
-		text, ok := want.(string)
-		return ok && slices.Contains(list, text)
+		text, _ := want.(string)
+		return slices.Contains(list, text)
 	}
-	switch want.(type) {
-	case string, bool, int64, float64:
-		return fmt.Sprint(got) == fmt.Sprint(want)
-	}
-	return false
+	return driver.Show(got) == driver.Show(want)
+}
+
+// connect opens the connection of the first producers.
+func (c *connection) connect(ctx context.Context) (driver.Conn, error) {
+	return c.in.run.Connect(ctx, c.endpoint("producers 0"))
 }
 
 // admin runs do on the connection's client, in the way of how in a test of several processes.
@@ -185,7 +184,7 @@ func (c *connection) admin(
 ) *sobek.Promise {
 	call := c.in.commonCall(c.in.vu.Context(), op)
 	return c.in.async(op, func(ctx context.Context) (any, error) {
-		conn, err := c.in.run.Connect(ctx, c.endpoint("producers 0"))
+		conn, err := c.connect(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -197,12 +196,28 @@ func (c *connection) admin(
 	})
 }
 
+func (c *connection) producer(name, opts sobek.Value) (*sobek.Object, error) {
+	topic, err := topicOf("producer", name)
+	if err != nil {
+		return nil, err
+	}
+	return c.objects.get("producer", topic, opts, c.newProducer)
+}
+
+func (c *connection) consumer(name, opts sobek.Value) (*sobek.Object, error) {
+	topic, err := topicOf("consumer", name)
+	if err != nil {
+		return nil, err
+	}
+	return c.objects.get("consumer", topic, opts, c.newConsumer)
+}
+
 func (c *connection) deleteTopic(name sobek.Value) (*sobek.Promise, error) {
-	return c.remove("deleteTopic", "delete topic ", name, false, driver.Admin.DeleteTopic)
+	return c.remove("deleteTopic", name, false, driver.Admin.DeleteTopic)
 }
 
 func (c *connection) purge(name sobek.Value) (*sobek.Promise, error) {
-	return c.remove("purge", "purge topic ", name, true, driver.Admin.PurgeTopic)
+	return c.remove("purge", name, true, driver.Admin.PurgeTopic)
 }
 
 // teardownLeave is how long teardown waits for the consumers of the scenarios to leave.
@@ -210,13 +225,13 @@ const teardownLeave = 2 * time.Second
 
 // remove removes messages after their account is complete.
 func (c *connection) remove(
-	verb, op string, name sobek.Value, stays bool, do func(driver.Admin, context.Context, string) error,
+	verb string, name sobek.Value, stays bool, do func(driver.Admin, context.Context, string) error,
 ) (*sobek.Promise, error) {
 	topic, err := topicOf(verb, name)
 	if err != nil {
 		return nil, err
 	}
-	return c.admin(op+topic, commonCall.removing, func(ctx context.Context, a driver.Admin) error {
+	return c.admin(verb+" "+topic, commonCall.removing, func(ctx context.Context, a driver.Admin) error {
 		run := c.in.run
 		drain := engine.Drain{Limit: run.DrainTimeout(), Stop: ctx.Done()}
 		if run.state.Load().execution.GetCurrentExecutionStatus() == lib.ExecutionStatusTeardown {
@@ -227,22 +242,19 @@ func (c *connection) remove(
 }
 
 // backlog resolves to the number of the topic's messages that the group has not settled.
-func (c *connection) backlog(name, of sobek.Value) (*sobek.Promise, error) {
+func (c *connection) backlog(name, member sobek.Value) (*sobek.Promise, error) {
 	topic, err := topicOf("backlog", name)
 	if err != nil {
 		return nil, err
 	}
-	group, err := textOf("backlog", "the group", of)
+	group, err := textOf("backlog", "the group", member)
 	if err != nil {
 		return nil, err
 	}
 	return c.in.async("backlog", func(ctx context.Context) (any, error) {
-		conn, err := c.in.run.Connect(ctx, c.endpoint("producers 0"))
+		conn, err := c.connect(ctx)
 		if err != nil {
 			return nil, err
-		}
-		if _, ok := conn.(driver.Backlogger); !ok {
-			return nil, c.address.Driver.Wrap("backlog", fmt.Errorf("backlog: %w by this broker", errors.ErrUnsupported))
 		}
 		n, err := c.in.run.Backlog(ctx, c.in.run.Topic(c.address, topic), group, conn)
 		return n, c.address.Driver.Wrap("backlog of "+topic, err)

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -28,9 +26,8 @@ type consumer struct {
 
 	receiving sync.Mutex // keeps the messages of several receives in order
 
-	mu     sync.Mutex         // held while opening
-	opened []*engine.Consumer // of the VU, and after it of consume loops
-	loops  int                // consume loops in progress
+	mu     sync.Mutex       // held while opening
+	opened *engine.Consumer // of the VU
 }
 
 const (
@@ -38,41 +35,19 @@ const (
 	maxPrefetch     = 1 << 20
 )
 
-func (c *connection) consumer(name, opts sobek.Value) (*sobek.Object, error) {
-	topic, err := topicOf("consumer", name)
-	if err != nil {
-		return nil, err
-	}
-	o, err := readOptions("consumer", opts)
-	if err != nil {
-		return nil, err
-	}
-	return c.objects.get("consumer", topic, o, func() (*sobek.Object, error) { return c.newConsumer(topic, o) })
-}
-
 func (c *connection) newConsumer(topic string, o *options) (*sobek.Object, error) {
 	f := c.address.Driver.Features
 	if f.Start == 0 {
 		return nil, fmt.Errorf("consumer: %s only sends: there is nothing to consume from", c.address.Driver.Name)
 	}
-	k := &consumer{conn: c, spread: connections(o, 0)}
+	k := &consumer{conn: c, spread: connections(o, perVU)}
 	k.config = driver.ConsumerConfig{
 		Topic: topic, Group: o.text("group", ""), Prefetch: o.integer("prefetch", defaultPrefetch, 1, maxPrefetch),
 		ConfirmSettle: o.boolean("confirmAcks"), Start: startOf(o, f),
 	}
-	given, err := o.rest()
-	if err != nil {
+	var err error
+	if k.config.Options, k.uses, err = c.resolve(driver.OnConsumer, o); err != nil {
 		return nil, err
-	}
-	if k.config.Options, k.uses, err = c.resolve(driver.OnConsumer, given); err != nil {
-		return nil, o.explain(err)
-	}
-	maps.Copy(k.uses, map[string]any{
-		"prefetch": k.config.Prefetch, "start": k.config.Start.String(), "confirmAcks": k.config.ConfirmSettle,
-		"connections": shownConnections(k.spread),
-	})
-	if k.config.Group != "" {
-		k.uses["group"] = k.config.Group
 	}
 	if k.config.ConfirmSettle && f.SettleConfirmed == driver.Never {
 		return nil, fmt.Errorf("consumer: option \"confirmAcks\": %s does not answer acknowledgements", c.address.Driver.Name)
@@ -91,78 +66,68 @@ func (c *connection) newConsumer(topic string, o *options) (*sobek.Object, error
 
 // startOf reads the option start. The default is new messages, if the broker has that.
 func startOf(o *options, f driver.Features) driver.Start {
-	def := driver.StartNew
-	if !f.Start.Has(def) {
-		def = driver.StartEarliest
+	start := o.choice("start", names(f.Start, driver.StartNew, driver.StartEarliest)...)
+	if start == driver.StartEarliest.String() {
+		return driver.StartEarliest
 	}
-	text := o.text("start", def.String())
-	for _, start := range []driver.Start{driver.StartNew, driver.StartEarliest} {
-		if text == start.String() && f.Start.Has(start) {
-			return start
-		}
-	}
-	o.fail("start", text, fmt.Sprintf("one of %v for this broker", names(f.Start, driver.StartNew, driver.StartEarliest)))
-	return def
+	return driver.StartNew
 }
 
-// open returns the VU's n-th consumer, ready. The consumer leaves when the VU's activation ends.
-func (k *consumer) open(ctx context.Context, vu uint64, n int, series *engine.Series) (*engine.Consumer, error) {
+// open returns the VU's consumer, ready. The consumer leaves when the VU's activation ends.
+func (k *consumer) open(ctx context.Context, vu uint64, series *engine.Series) (*engine.Consumer, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for len(k.opened) <= n {
-		run := k.conn.in.run
-		name := connectionName("consumers", vu, k.spread)
-		if k.spread == 0 && len(k.opened) > 0 {
-			name = fmt.Sprintf("%s.%d", name, len(k.opened))
-		}
-		topic := run.Topic(k.conn.address, k.config.Topic) // before opening, whose errors are part of the result
-		topic.Use("connect", k.conn.uses)
-		topic.Use("consumer", k.uses)
-		conn, err := run.Connect(ctx, k.conn.endpoint(name))
+	if k.opened == nil {
+		opened, err := k.join(ctx, vu, 0, series)
 		if err != nil {
 			return nil, err
 		}
-		openCtx, cancel := context.WithTimeout(ctx, engine.OpenTimeout)
-		opened, err := run.NewConsumer(openCtx, conn, topic, k.config, series)
-		cancel()
-		if err != nil {
-			return nil, err
-		}
-		k.opened = append(k.opened, opened)
-		if len(k.opened) == 1 {
-			run.leaving.Add(1)
-			context.AfterFunc(activation(ctx), func() {
-				defer run.leaving.Done()
-				k.leave()
-			})
-		}
+		k.opened = opened
+		k.conn.in.run.leaving.Add(1)
+		context.AfterFunc(activation(ctx), func() {
+			defer k.conn.in.run.leaving.Done()
+			k.dismiss(k.forget())
+		})
 	}
-	k.opened[n].SetSeries(series)
-	return k.opened[n], nil
+	k.opened.SetSeries(series)
+	return k.opened, nil
 }
 
-// narrow closes the consumers beyond n that an ended loop has left, so that the group gets their
-// messages.
-func (k *consumer) narrow(n int) {
-	k.mu.Lock()
-	var rest []*engine.Consumer
-	if k.loops == 0 && len(k.opened) > n {
-		rest = slices.Clone(k.opened[n:])
-		k.opened = k.opened[:n]
+// join opens the n-th consumer of a VU, ready.
+func (k *consumer) join(ctx context.Context, vu uint64, n int, series *engine.Series) (*engine.Consumer, error) {
+	run := k.conn.in.run
+	name := connectionName("consumers", vu, k.spread)
+	if k.spread == 0 && n > 0 {
+		name = fmt.Sprintf("%s.%d", name, n)
 	}
-	k.mu.Unlock()
-	k.dismiss(rest)
+	topic := run.Topic(k.conn.address, k.config.Topic) // before opening, whose errors are part of the result
+	topic.Use("connect", k.conn.uses)
+	topic.Use("consumer", k.uses)
+	conn, err := run.Connect(ctx, k.conn.endpoint(name))
+	var opened *engine.Consumer
+	if err == nil {
+		ctx, cancel := context.WithTimeout(ctx, engine.OpenTimeout)
+		defer cancel()
+		opened, err = run.NewConsumer(ctx, conn, topic, k.config, series)
+	}
+	if err != nil {
+		series.Fail("connect", k.conn.address.Driver.KindOf(err))
+	}
+	return opened, err
 }
 
-// leave leaves the group at the end of the VU's activation.
-func (k *consumer) leave() {
+// forget returns the VU's consumer, if it is open. The next use opens another.
+func (k *consumer) forget() (opened []*engine.Consumer) {
 	k.mu.Lock()
-	opened := k.opened
+	defer k.mu.Unlock()
+	if k.opened != nil {
+		opened = append(opened, k.opened)
+	}
 	k.opened = nil
-	k.mu.Unlock()
-	k.dismiss(opened)
+	return opened
 }
 
+// dismiss has consumers leave the group.
 func (k *consumer) dismiss(opened []*engine.Consumer) {
 	ctx, cancel := k.conn.in.run.within(engine.OpenTimeout, interruptedDrain)
 	defer cancel()
@@ -173,37 +138,25 @@ func (k *consumer) dismiss(opened []*engine.Consumer) {
 	}
 }
 
-// with runs work with the VU's consumer in a goroutine, and settles the promise of the verb.
-func (k *consumer) with(
-	verb string, work func(context.Context, *engine.Consumer) (func() (any, error), error),
-) *sobek.Promise {
-	return k.do(verb, func(ctx context.Context, c *engine.Consumer, settle settler) {
-		value, err := work(ctx, c)
-		if err != nil {
-			value = func() (any, error) { return nil, err }
-		}
-		settle(value)
-	})
-}
+// consumerWork uses a VU's consumer and settles a promise.
+type consumerWork func(ctx context.Context, c *engine.Consumer, settle settler)
 
-// do runs work with the VU's consumer in a goroutine. Work settles the promise of the verb.
-func (k *consumer) do(verb string, work func(ctx context.Context, c *engine.Consumer, settle settler)) *sobek.Promise {
+// with runs work with the VU's consumer in a goroutine.
+func (k *consumer) with(verb string, work consumerWork) *sobek.Promise {
 	in := k.conn.in
 	made, settle := in.promise(verb)
 	series, err := k.conn.series(k.config.Topic, k.group)
 	if err != nil {
-		settle(func() (any, error) { return nil, err })
+		settle(nil, err)
 		return made
 	}
 	ctx, vu := in.vu.Context(), in.vu.State().VUID
 	opened := in.opening(ctx)
 	go func() {
-		k.narrow(1)
-		consumer, err := k.open(ctx, vu, 0, series)
+		consumer, err := k.open(ctx, vu, series)
 		opened()
 		if err != nil {
-			series.Fail("connect", k.conn.address.Driver.KindOf(err))
-			settle(func() (any, error) { return nil, err })
+			settle(nil, err)
 			return
 		}
 		work(ctx, consumer, settle)
@@ -211,11 +164,9 @@ func (k *consumer) do(verb string, work func(ctx context.Context, c *engine.Cons
 	return made
 }
 
-func undefined() (any, error) { return sobek.Undefined(), nil }
-
 // ready resolves when the consumer is assigned and would see the next message.
 func (k *consumer) ready() *sobek.Promise {
-	return k.with("ready", func(context.Context, *engine.Consumer) (func() (any, error), error) { return undefined, nil })
+	return k.with("ready", func(_ context.Context, _ *engine.Consumer, settle settler) { settle(sobek.Undefined(), nil) })
 }
 
 const defaultWait = time.Second
@@ -230,18 +181,16 @@ func (k *consumer) receive(opts sobek.Value) (*sobek.Promise, error) {
 	if err := o.done(); err != nil {
 		return nil, err
 	}
-	return k.do("receive", func(ctx context.Context, c *engine.Consumer, settle settler) {
-		ctx, stop := untilOver(ctx, true)
-		defer stop()
-		ctx, cancel := context.WithTimeout(ctx, wait)
-		defer cancel()
+	return k.with("receive", func(ctx context.Context, c *engine.Consumer, settle settler) {
 		in := engine.NewBuffer(most)
+		waiting, done := untilOver(ctx, true)
+		waiting, cancel := context.WithTimeout(waiting, wait)
+		defer cancel()
 		k.receiving.Lock()
 		defer k.receiving.Unlock()
-		waited := waiting(ctx)
-		n, err := c.Receive(ctx, in)
-		waited(n > 0)
-		settle(func() (any, error) { // on the event loop, where the script continues
+		n, err := c.Receive(waiting, in)
+		done(n > 0)
+		settle(outcome(func() (any, error) { // on the event loop, where the script continues
 			if err != nil {
 				return nil, err
 			}
@@ -251,61 +200,54 @@ func (k *consumer) receive(opts sobek.Value) (*sobek.Promise, error) {
 				list[i] = k.conn.in.newMessage(k, in, i)
 			}
 			return k.conn.in.vu.Runtime().NewArray(list...), nil
-		})
+		}), nil)
 	}), nil
 }
 
-func (k *consumer) ack(v sobek.Value) (*sobek.Promise, error) {
-	if k.conn.address.Driver.Features.Settle != 0 {
-		return k.settle("ack", v, driver.Ack)
-	}
-	if _, err := k.received(v); err != nil {
-		return nil, fmt.Errorf("ack: %w", err)
-	}
-	p, settle := k.conn.in.promise("ack")
-	settle(undefined) // the broker has no acknowledgements
-	return p, nil
-}
+func (k *consumer) ack(v sobek.Value) (*sobek.Promise, error) { return k.settle("ack", v, driver.Ack) }
 
 func (k *consumer) nack(v, opts sobek.Value) (*sobek.Promise, error) {
 	o, err := readOptions("nack", opts)
 	if err != nil {
 		return nil, err
 	}
-	outcome := driver.Requeue
-	if raw, ok := o.take("requeue"); ok && raw == false {
-		outcome = driver.Reject
-	}
+	requeue := read(o, "requeue", true, "true or false", exact[bool])
 	if err := o.done(); err != nil {
 		return nil, err
 	}
-	return k.settle("nack", v, outcome)
+	if !requeue {
+		return k.settle("nack", v, driver.Reject)
+	}
+	return k.settle("nack", v, driver.Requeue)
 }
 
 func (k *consumer) reject(v sobek.Value) (*sobek.Promise, error) {
 	return k.settle("reject", v, driver.Reject)
 }
 
-// settle ends the delivery of a message or an array of them, all received by this consumer.
+// settle ends the delivery of a message or an array of them, all received by this consumer. An ack
+// does nothing on a broker without acknowledgements.
 func (k *consumer) settle(verb string, v sobek.Value, outcome driver.Outcome) (*sobek.Promise, error) {
-	d := k.conn.address.Driver
-	if !d.Features.Settle.Has(outcome) {
-		return nil, fmt.Errorf("%s: %s cannot %s: its outcomes are %v", verb, d.Name, outcome,
-			names(d.Features.Settle, driver.Ack, driver.Requeue, driver.Reject))
-	}
 	in, err := k.received(v)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", verb, err)
 	}
-	return k.with(verb, func(ctx context.Context, c *engine.Consumer) (func() (any, error), error) {
-		return undefined, c.Settle(ctx, in, 0, len(in.Messages), outcome)
+	d := k.conn.address.Driver
+	switch {
+	case d.Features.Settle == 0 && outcome == driver.Ack:
+		made, settle := k.conn.in.promise(verb)
+		settle(sobek.Undefined(), nil)
+		return made, nil
+	case !d.Features.Settle.Has(outcome):
+		all := names(d.Features.Settle, driver.Ack, driver.Requeue, driver.Reject)
+		return nil, fmt.Errorf("%s: %s cannot %s: its outcomes are %v", verb, d.Name, outcome, all)
+	}
+	return k.with(verb, func(ctx context.Context, c *engine.Consumer, settle settler) {
+		settle(sobek.Undefined(), c.Settle(ctx, in, 0, len(in.Messages), outcome))
 	}), nil
 }
 
-var (
-	errNotReceived = errors.New("a message or an array of messages from receive is needed")
-	errElsewhere   = errors.New("the message was received by another consumer: settle it and reply to it with that one")
-)
+var errNotReceived = errors.New("a message or an array of messages that this consumer has received is needed")
 
 // received collects the messages of a script's argument in one buffer.
 func (k *consumer) received(v sobek.Value) (*engine.Buffer, error) {
@@ -339,21 +281,16 @@ func (k *consumer) collect(in *engine.Buffer, v sobek.Value) error {
 
 var messageType = reflect.TypeFor[*message]()
 
-// asMessage returns the message of an argument, which this consumer must have received.
+// asMessage returns the message of an argument, which this consumer must have received. It checks
+// the type first, because an export of another object can run the script's code.
 func (k *consumer) asMessage(v sobek.Value) (*message, error) {
 	o, ok := v.(*sobek.Object)
-	switch {
-	case ok && o.ExportType() == promiseType:
-		return nil, fmt.Errorf("%w (a promise was given: is an await missing?)", errNotReceived)
-	case !ok || o.ExportType() != messageType:
+	if !ok || o.ExportType() != messageType {
 		return nil, errNotReceived
 	}
 	m, ok := o.Export().(*message)
-	if !ok {
+	if !ok || m.by != k {
 		return nil, errNotReceived
-	}
-	if m.of != k {
-		return nil, errElsewhere
 	}
 	return m, nil
 }
@@ -361,13 +298,10 @@ func (k *consumer) asMessage(v sobek.Value) (*message, error) {
 // close leaves the group; the next receive joins again.
 func (k *consumer) close() *sobek.Promise {
 	return k.conn.in.async("close", func(ctx context.Context) (any, error) {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		var errs []error
-		for _, c := range k.opened {
-			errs = append(errs, c.Close(ctx))
+		var err error
+		for _, c := range k.forget() {
+			err = c.Close(ctx)
 		}
-		k.opened = nil
-		return sobek.Undefined(), errors.Join(errs...)
+		return sobek.Undefined(), err
 	})
 }

@@ -245,7 +245,7 @@ func (r *run) describe(result *result.Result) *result.Result {
 
 // circumstances returns the facts about k6 and the process that the verdict needs.
 func (r *run) circumstances() verdict.Circumstances {
-	c := verdict.Circumstances{Dropped: r.dropped(), Stranded: r.stranded.Load(), WarmUp: r.warmUp.asked()}
+	c := verdict.Circumstances{Dropped: r.dropped(), WarmUp: r.warmUp.asked()}
 	for _, scenario := range executors.Totals() {
 		c.Unserved += scenario.Unserved
 	}

@@ -2,31 +2,30 @@ package k6
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
-	"time"
 
 	"github.com/grafana/sobek"
+	"go.k6.io/k6/v2/lib"
+	"go.k6.io/k6/v2/lib/types"
+	"gopkg.in/guregu/null.v3"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/schedule"
 )
 
-// produced is what produce resolves to.
-type produced struct {
-	Due       uint64  `js:"due"`
-	Sent      uint64  `js:"sent"`
-	Confirmed uint64  `js:"confirmed"`
-	Failed    uint64  `js:"failed"`
-	Seconds   float64 `js:"seconds"`
-	Rate      float64 `js:"rate"` // confirmed per second
-	Latencies any     `js:"latencies"`
-}
+// This file has the loops in Go: produce and consume.
+
+// Limits of options.
+const (
+	maxCount = 1 << 52
+	maxBatch = 1 << 16
+	maxLoops = 1 << 16
+)
 
 // produce runs the loop in Go: one k6 iteration for a whole run. Each process of the test sends its
 // share.
@@ -35,339 +34,218 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 	if err != nil {
 		return nil, err
 	}
-	given := maps.Clone(o.given)
-	seed := uint64(o.integer("seed", 0, 0, 1<<52)) //gosec:disable G115 -- the option has limits
-	loop := engine.Produce{
-		Duration: o.duration("duration", 0),
-		Count:    uint64(o.integer("count", 0, 0, 1<<52)),
-	} //gosec:disable G115 -- the option has limits
-	loop.LeastBatch, loop.Batch = batchOf(o)
-	if loop.Payload, err = p.payloadOf(o, opts, seed); err != nil {
+	loop, senders, err := p.loopOf(o, opts)
+	if err != nil {
 		return nil, err
 	}
-	senders := o.integer("producers", 1, 1, 1<<16)
-	due, err := arrivalsOf(o, loop.Duration, seed)
-	if err = errors.Join(err, o.done()); err != nil {
-		return nil, err
-	}
-	if err := due.shape(&loop.Payload); err != nil {
-		return nil, fmt.Errorf("produce: %w", err)
-	}
-	if loop.Duration == 0 && loop.Count == 0 && !due.end {
-		return nil, errors.New(`produce: it would never end: give "duration", "count", "stages" or "trace"`)
-	}
-	stamp := p.mode(loop.Payload.Bodies == nil) // given bodies have it only if the broker has no headers
-	if err := loop.Payload.Check(stamp.Front()); err != nil {
-		return nil, fmt.Errorf("produce: %w", err)
-	}
-	loop.Schedule = due.schedule
 	series, err := p.conn.series(p.config.Topic, "")
 	if err != nil {
 		return p.conn.in.rejected("produce", err), nil
 	}
 	part := p.conn.in.part()
 	loop.Share = part.Share()
-	p.conn.in.run.expectRate(due.peak * loop.Share.Fraction())
-	topic := p.conn.in.run.Topic(p.conn.address, p.config.Topic)
-	topic.Use("produce", producing(given, loop, senders))
+	if loop.Schedule != nil {
+		p.conn.in.run.expectRate(schedule.Peak(loop.Schedule()) * loop.Share.Fraction())
+	}
+	p.conn.in.run.Topic(p.conn.address, p.config.Topic).Use("produce", o.uses)
 	senders = max(1, part.Scale(senders)) // each process sends
 	vu := p.conn.in.vu.State().VUID
 	return p.conn.in.async("produce", func(ctx context.Context) (any, error) {
-		before := series.Distributions()
 		all := make([]*engine.Sender, senders)
 		for i := range all {
-			pub, err := p.open(ctx, vu+uint64(i))
+			pub, err := p.open(ctx, vu+uint64(i), series)
 			if err != nil {
-				series.Fail("connect", p.conn.address.Driver.KindOf(err))
 				return nil, err
 			}
-			all[i] = pub.NewSender(stamp, series)
+			all[i] = pub.NewSender(p.mode(loop.Payload.Bodies == nil), series)
 		}
-		turn, err := executors.AwaitTurn(ctx, p.conn.in.run.logger)
-		if err != nil {
-			ended, cancel := context.WithCancel(ctx)
-			cancel()
-			_, _ = loop.Run(ended, all) // counts the unsent messages
-			return nil, err
-		}
-		loop.Start = turn
+		// If ctx ends meanwhile, the loop counts its messages as unsent.
+		loop.Start, _ = executors.AwaitTurn(ctx, p.conn.in.run.logger)
 		r, err := loop.Run(ctx, all)
-		return &produced{
-			Due: r.Due, Sent: r.Sent, Confirmed: r.Confirmed, Failed: r.Failed, Seconds: r.Elapsed.Seconds(),
-			Rate: float64(r.Confirmed) / r.Elapsed.Seconds(), Latencies: latencies(series.Distributions().Since(&before)),
+		return map[string]any{
+			"due": r.Due, "sent": r.Sent, "confirmed": r.Confirmed, "failed": r.Failed,
+			"seconds": r.Elapsed.Seconds(), "rate": float64(r.Confirmed) / r.Elapsed.Seconds(),
 		}, err
 	}), nil
 }
 
-// producing returns the options of a loop for the result, defaults included and a trace left out.
-func producing(given map[string]any, loop engine.Produce, senders int) map[string]any {
-	if _, ok := given["trace"]; ok {
-		given["trace"] = "given"
-	} else if loop.Schedule != nil {
-		given = withDefaults(given, rateDefaults[executors.Type])
+// loopOf reads the options of produce.
+func (p *producer) loopOf(o *options, opts sobek.Value) (loop engine.Produce, senders int, err error) {
+	o.uses = map[string]any{}
+	loop.Duration, loop.Count = o.duration("duration", 0), countOf(o)
+	loop.Batch = o.integer("batch", 0, 0, maxBatch)
+	seed := uint64(o.integer("seed", 0, 0, maxCount)) //gosec:disable G115 -- the option has limits
+	loop.Payload = p.payloadOf(o, opts, seed)
+	senders = o.integer("producers", 1, 1, maxLoops)
+	ends := arrivalsOf(o, &loop)
+	if loop.Payload.Size == nil && loop.Payload.Bodies == nil {
+		loop.Payload.Size = payload.Fixed(defaultSize)
+		o.uses["payload.size"] = defaultSize
 	}
-	delete(given, "payload")
-	if loop.Share.Fraction() < 1 {
-		given["divided"] = true
+	if err = o.done(); err != nil {
+		return loop, 0, err
 	}
-	given["producers"] = senders
-	if loop.LeastBatch > 0 {
-		given["batch"] = fmt.Sprintf("%d to %d", loop.LeastBatch, loop.Batch)
+	if !ends && loop.Duration == 0 && loop.Count == 0 {
+		return loop, 0, errors.New(`produce: it would never end: give "duration", "count", "stages" or "trace"`)
 	}
-	describePayload(&loop.Payload, given)
-	return given
+	// Given bodies have a stamp only if the broker has no headers.
+	if err = loop.Payload.Check(p.mode(loop.Payload.Bodies == nil).Front()); err != nil {
+		return loop, 0, fmt.Errorf("produce: %w", err)
+	}
+	return loop, senders, nil
 }
 
-// arrivals are the due times of messages.
-type arrivals struct {
-	schedule func() schedule.Schedule // nil in a closed loop
-	peak     float64                  // messages per second
-	end      bool                     // the schedule ends by itself
-	sizes    payload.Sizes            // of a trace with sizes
-	keys     payload.Keys             // of a trace with keys
+func countOf(o *options) uint64 {
+	return uint64(o.integer("count", 0, 0, maxCount)) //gosec:disable G115 -- the option has limits
 }
 
-// shape gives messages the sizes and keys of a trace.
-func (a *arrivals) shape(spec *payload.Spec) error {
-	if a.sizes != nil {
-		if spec.Bodies != nil || spec.Size != nil {
-			return errors.New(`options "trace" and "payload": the trace has sizes: give no others, and no bodies`)
+// arrivalsOf reads the schedule of a loop, with the executor's options or a trace, and reports
+// whether it ends. Without it the loop is closed.
+func arrivalsOf(o *options, loop *engine.Produce) (ends bool) {
+	if raw, ok := o.take("trace"); ok {
+		o.uses["trace"] = "given"
+		if err := traceOf(o, raw, loop); err != nil {
+			o.fail(fmt.Errorf(`option "trace": %w`, err))
 		}
-		spec.Size = a.sizes
+		return true
 	}
-	if a.keys != nil {
-		if spec.Keys != nil {
-			return errors.New(`options "trace" and "payload.keys": the trace has keys: give no others`)
-		}
-		spec.Keys = a.keys
+	const rate = "a number"
+	c := executors.Config{
+		Rate:      read(o, "rate", null.Float{}, rate, fromJSON[null.Float]),
+		TimeUnit:  read(o, "timeUnit", types.NullDuration{}, `a duration such as "1s"`, fromJSON[types.NullDuration]),
+		StartRate: read(o, "startRate", null.Float{}, rate, fromJSON[null.Float]),
+		Stages:    read(o, "stages", nil, "an array of {target, duration}", fromJSON[[]executors.Stage]),
+		Arrivals:  read(o, "arrivals", null.String{}, "a string", fromJSON[null.String]),
+		Seed:      null.IntFrom(int64(loop.Payload.Seed)), //gosec:disable G115 -- the option has limits
 	}
-	if spec.Size == nil && spec.Bodies == nil {
-		spec.Size = payload.Fixed(defaultSize)
+	if !c.Rate.Valid && c.Stages == nil && !c.StartRate.Valid && !c.Arrivals.Valid {
+		return false
 	}
-	return nil
+	if c.Rate.Valid {
+		c.Duration = types.NullDurationFrom(loop.Duration)
+	}
+	if _, err := c.Schedule(); err != nil {
+		o.fail(err)
+	}
+	loop.Schedule = func() schedule.Schedule {
+		s, _ := c.Schedule() // it has no error
+		return s
+	}
+	withDefaults(o.uses, rateDefaults[executors.Type])
+	return len(c.Stages) > 0
 }
 
-// arrivalsOf reads rate, timeUnit, stages, startRate, arrivals and trace. Without them the loop is
-// closed.
-func arrivalsOf(o *options, duration time.Duration, seed uint64) (arrivals, error) {
-	if text, ok := o.take("trace"); ok {
-		return traceOf(o, text)
+// fromJSON reads a value as k6 reads the options of scenarios.
+func fromJSON[T any](raw any) (value T, ok bool) {
+	text, err := json.Marshal(raw)
+	if err == nil {
+		err = lib.StrictJSONUnmarshal(text, &value)
 	}
-	unit := o.duration("timeUnit", time.Second)
-	plan := schedule.Plan{Arrivals: o.text("arrivals", ""), Seed: seed}
-	rate, hasRate := o.take("rate")
-	stages, hasStages := o.take("stages")
-	start, hasStart := o.take("startRate")
-	if !hasRate && !hasStages {
-		if plan.Arrivals != "" || hasStart {
-			return arrivals{}, fmt.Errorf(`%s: "arrivals" and "startRate" need "rate" or "stages"`, o.call)
-		}
-		return arrivals{}, nil
-	}
-	var err error
-	if hasRate {
-		plan.Duration = duration
-		if plan.Rate, err = rateOf(o, "rate", rate, unit); err != nil {
-			return arrivals{}, err
-		}
-	}
-	if hasStart {
-		if plan.StartRate, err = rateOf(o, "startRate", start, unit); err != nil {
-			return arrivals{}, err
-		}
-	}
-	if hasStages {
-		if plan.Stages, err = stagesOf(o, stages, unit); err != nil {
-			return arrivals{}, err
-		}
-	}
-	first, err := plan.Schedule()
-	if err != nil {
-		return arrivals{}, fmt.Errorf("%s: %w", o.call, err)
-	}
-	return arrivals{
-		schedule: func() schedule.Schedule { s, _ := plan.Schedule(); return s }, peak: schedule.Peak(first),
-		end: len(plan.Stages) > 0,
-	}, nil
+	return value, err == nil
 }
 
-func rateOf(o *options, name string, raw any, unit time.Duration) (schedule.Rate, error) {
-	n, ok := number(raw)
-	if !ok {
-		return schedule.Rate{}, fmt.Errorf("%s: option %q: %s is not a number", o.call, name, driver.Show(raw))
-	}
-	r, err := schedule.NewRate(n, unit)
-	if err != nil {
-		return r, fmt.Errorf("%s: option %q: %w", o.call, name, err)
-	}
-	return r, nil
-}
-
-func stagesOf(o *options, raw any, unit time.Duration) ([]schedule.Stage, error) {
-	list, ok := raw.([]any)
-	if !ok {
-		return nil, fmt.Errorf(`%s: option "stages": %s is not an array of {target, duration}`, o.call, driver.Show(raw))
-	}
-	stages := make([]schedule.Stage, len(list))
-	for i, item := range list {
-		fields, ok := item.(map[string]any)
-		if !ok {
-			return nil, fmt.Errorf(`%s: option "stages": stage %d is not {target, duration}`, o.call, i+1)
-		}
-		stage := &options{call: fmt.Sprintf("%s: stage %d", o.call, i+1), given: fields}
-		stages[i].Duration = stage.duration("duration", 0)
-		target, _ := stage.take("target")
-		var err error
-		if stages[i].Target, err = rateOf(stage, "target", target, unit); err != nil {
-			return nil, err
-		}
-		if err := stage.done(); err != nil {
-			return nil, err
-		}
-	}
-	return stages, nil
-}
-
-func traceOf(o *options, raw any) (arrivals, error) {
+// traceOf reads the due times of messages, and their sizes and keys if the trace has them.
+func traceOf(o *options, raw any, loop *engine.Produce) error {
 	for _, other := range []string{"rate", "timeUnit", "stages", "startRate", "arrivals"} {
 		if _, ok := o.take(other); ok {
-			return arrivals{}, fmt.Errorf(
-				"%s: options \"trace\" and %q: a trace has all the due times there are: give one of the two", o.call,
-				other,
-			)
+			return fmt.Errorf("a trace has the due times: leave out %q", other)
 		}
 	}
 	text, ok := raw.(string)
 	if !ok {
-		return arrivals{}, fmt.Errorf(`%s: option "trace": the text of a trace file is needed, as open() gives it`, o.call)
+		return errors.New("the text of a trace file is needed, as open() returns it")
 	}
 	text, sizes, keys, err := payload.Trace(text)
-	var trace schedule.Schedule
-	if err == nil {
-		trace, err = schedule.Trace(strings.NewReader(text))
-	}
 	if err != nil {
-		return arrivals{}, fmt.Errorf("%s: option \"trace\": %w", o.call, err)
+		return err
 	}
-	return arrivals{
-		schedule: func() schedule.Schedule { return trace },
-		peak:     schedule.Peak(trace),
-		end:      true,
-		sizes:    sizes,
-		keys:     keys,
-	}, nil
-}
-
-// consuming returns the options of a loop for the result, defaults included.
-func consuming(given map[string]any, loop engine.Consume, members int, group string) map[string]any {
-	maps.Copy(given, map[string]any{"consumers": members, "batch": loop.Batch, "ack": string(loop.Ack)})
-	if group != "" {
-		given["group"] = group
+	trace, err := schedule.Trace(strings.NewReader(text))
+	if err != nil {
+		return err
 	}
-	return given
+	spec := &loop.Payload
+	if sizes != nil && (spec.Bodies != nil || spec.Size != nil) || keys != nil && spec.Keys != nil {
+		return errors.New(`the trace has sizes or keys, which "payload" gives too: leave out one of the two`)
+	}
+	if sizes != nil {
+		spec.Size = sizes
+	}
+	if keys != nil {
+		spec.Keys = keys
+	}
+	loop.Schedule = func() schedule.Schedule { return trace }
+	return nil
 }
 
-// consumed is what consume resolves to.
-type consumed struct {
-	Received  uint64  `js:"received"`
-	Settled   uint64  `js:"settled"`
-	Errors    uint64  `js:"errors"`
-	Seconds   float64 `js:"seconds"` // to the last message
-	Rate      float64 `js:"rate"`    // received per second
-	Latencies any     `js:"latencies"`
-}
-
-// consume runs the loop in Go.
+// consume runs the loop in Go. Members of the group beyond the VU's own consumer leave at its end.
 func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
+	in := k.conn.in
 	o, err := readOptions("consume", opts)
 	if err != nil {
 		return nil, err
 	}
-	given := maps.Clone(o.given)
+	o.uses = map[string]any{"group": k.config.Group}
+	members := o.integer("consumers", 1, 1, maxLoops)
 	loop, err := engine.Consume{
 		Batch: o.integer("batch", 0, 0, maxPrefetch), Ack: engine.AckMode(o.text("ack", "")), Work: o.duration("work", 0),
-		Duration: o.duration("duration", 0), Idle: o.duration("idle", 0),
-		Count: uint64(o.integer("count", 0, 0, 1<<52)), //gosec:disable G115 -- the option has limits
+		Duration: o.duration("duration", 0), Idle: o.duration("idle", 0), Count: countOf(o),
 	}.Resolve(k.conn.address.Driver.Features)
 	if err != nil {
-		err = fmt.Errorf("consume: %w", err)
+		o.fail(err)
 	}
-	members := o.integer("consumers", 1, 1, 1<<16)
-	if err = errors.Join(err, o.done()); err != nil {
+	if err := o.done(); err != nil {
 		return nil, err
 	}
-	if _, ok := executors.MemberFrom(k.conn.in.vu.Context()); !ok && loop.Duration == 0 && loop.Count == 0 &&
-		loop.Idle == 0 {
-		return nil, errors.New(
-			`consume: it would never end: give "duration", "count" or "idle", or run it in a scenario whose executor is "consumers"`,
-		)
+	_, ends := executors.MemberFrom(in.vu.Context())
+	if !ends && loop.Duration == 0 && loop.Count == 0 && loop.Idle == 0 {
+		return nil, errors.New(`consume: it would never end: give "duration", "count" or "idle", or use executor "consumers"`)
 	}
 	series, err := k.conn.series(k.config.Topic, k.group)
 	if err != nil {
-		return k.conn.in.rejected("consume", err), nil
+		return in.rejected("consume", err), nil
 	}
-	k.conn.in.run.Topic(k.conn.address, k.config.Topic).Use("consume", consuming(given, loop, members, k.config.Group))
-	if members = k.conn.in.part().Scale(members); members == 0 {
-		return k.elsewhere(), nil
-	}
-	vu := k.conn.in.vu.State().VUID
-	opened := k.conn.in.opening(k.conn.in.vu.Context())
-	return k.conn.in.async("consume", func(ctx context.Context) (any, error) {
-		k.narrow(members)
-		k.loop(1)
-		defer k.loop(-1)
-		before := series.Distributions()
+	o.uses["batch"], o.uses["ack"] = loop.Batch, string(loop.Ack)
+	in.run.Topic(k.conn.address, k.config.Topic).Use("consume", o.uses)
+	members = in.part().Scale(members)
+	vu, opened := in.vu.State().VUID, in.opening(in.vu.Context())
+	return in.async("consume", func(ctx context.Context) (any, error) {
 		all, err := k.members(ctx, vu, members, series)
 		opened()
 		if err != nil {
 			return nil, err
 		}
-		ctx, stop := untilOver(ctx, false)
-		defer stop()
-		looped := waiting(ctx)
-		r, err := loop.Run(ctx, all)
-		looped(r.Received > 0)
-		return &consumed{
-			Received: r.Received, Settled: r.Settled, Errors: r.Errors, Seconds: r.Elapsed.Seconds(),
-			Rate: float64(r.Received) / r.Elapsed.Seconds(), Latencies: latencies(series.Distributions().Since(&before)),
+		waiting, done := untilOver(ctx, false)
+		if len(all) == 0 { // they are in other processes
+			<-waiting.Done()
+		} else {
+			defer k.dismiss(all[1:])
+		}
+		r, err := loop.Run(waiting, all)
+		done(r.Received > 0)
+		return map[string]any{
+			"received": r.Received, "settled": r.Settled, "errors": r.Errors,
+			"seconds": r.Elapsed.Seconds(), "rate": float64(r.Received) / r.Elapsed.Seconds(),
 		}, err
 	}), nil
 }
 
-// elsewhere is the loop of a process without any of its consumers: it lasts as long as the
-// scenario.
-func (k *consumer) elsewhere() *sobek.Promise {
-	opened := k.conn.in.opening(k.conn.in.vu.Context())
-	return k.conn.in.async("consume", func(ctx context.Context) (any, error) {
-		opened()
-		if m, ok := executors.MemberFrom(ctx); ok {
-			select {
-			case <-m.Over().Done():
-			case <-ctx.Done():
-			}
-		}
-		return &consumed{Latencies: map[string]any{}}, ctx.Err()
-	})
-}
-
-// loop counts the loops in progress.
-func (k *consumer) loop(n int) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.loops += n
-}
-
-// members returns the VU's first n consumers, ready.
+// members opens the consumers of a loop: the VU's own, and others that the caller dismisses.
 func (k *consumer) members(ctx context.Context, vu uint64, n int, series *engine.Series) ([]*engine.Consumer, error) {
-	all := make([]*engine.Consumer, n)
-	for i := range all {
-		var err error
-		if all[i], err = k.open(ctx, vu, i, series); err != nil {
-			series.Fail("connect", k.conn.address.Driver.KindOf(err))
-			return nil, err
+	if n == 0 {
+		return nil, nil
+	}
+	own, err := k.open(ctx, vu, series)
+	all := []*engine.Consumer{own}
+	for i := 1; i < n && err == nil; i++ {
+		var member *engine.Consumer
+		if member, err = k.join(ctx, vu, i, series); err == nil {
+			all = append(all, member)
 		}
 	}
-	return all, nil
+	if err != nil {
+		k.dismiss(all[1:])
+	}
+	return all, err
 }
 
 // part returns this process's share of a loop.
@@ -384,26 +262,23 @@ func (in *instance) opening(ctx context.Context) (done func()) {
 	return func() {}
 }
 
-// waiting announces that a VU waits for messages. The caller calls done with whether any arrived.
-func waiting(ctx context.Context) (done func(found bool)) {
-	if m, ok := executors.MemberFrom(ctx); ok {
-		return m.Waiting()
-	}
-	return func(bool) {}
-}
-
-// untilOver returns ctx, which under executor consumers also ends when everything has arrived. A
-// bounded call that begins later keeps its bound, because a script that receives in a loop would
-// spin.
-func untilOver(ctx context.Context, bounded bool) (context.Context, context.CancelFunc) {
+// untilOver announces that a VU waits for messages. The caller calls done with whether any arrived.
+// Under executor consumers the context also ends when everything has arrived. A bounded call that
+// begins later keeps its bound, because a script that receives in a loop would spin.
+func untilOver(ctx context.Context, bounded bool) (waiting context.Context, done func(found bool)) {
 	m, ok := executors.MemberFrom(ctx)
-	if !ok || bounded && m.Over().Err() != nil {
-		return ctx, func() {}
+	if !ok {
+		return ctx, func(bool) {}
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	waited := m.Waiting()
+	if bounded && m.Over().Err() != nil {
+		return ctx, waited
+	}
+	waiting, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(m.Over(), cancel)
-	return ctx, func() {
+	return waiting, func(found bool) {
 		stop()
 		cancel()
+		waited(found)
 	}
 }

@@ -14,14 +14,13 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
 )
 
-// messages reads the argument of send: one message, for which one has room, or an array of at most
-// most. A message is an object with body, key and headers, or only a body.
-func (c *connection) messages(
-	v sobek.Value, most int, one *[1]driver.Message,
-) (batch driver.Batch, single bool, err error) {
+// messages reads the argument of send: one message, or an array of at most most. A message is an
+// object with body, key and headers, or only a body.
+func (c *connection) messages(v sobek.Value, most int) (batch driver.Batch, single bool, err error) {
 	if !isArray(v) {
-		one[0], err = c.message(v)
-		return one[:], true, err
+		batch = make(driver.Batch, 1)
+		batch[0], err = c.message(v)
+		return batch, true, err
 	}
 	array := v.ToObject(c.in.vu.Runtime())
 	n := array.Get("length").ToInteger()
@@ -104,7 +103,7 @@ func (c *connection) headers(v sobek.Value) ([]driver.Header, error) {
 		return nil, fmt.Errorf("headers: %s keeps none", c.address.Driver.Name)
 	}
 	o, ok := v.(*sobek.Object)
-	if !ok || !c.in.hasNames(o) {
+	if !ok || !hasNames(o) {
 		return nil, errors.New("headers: an object of names and values is needed")
 	}
 	names := o.Keys()
@@ -125,16 +124,18 @@ func (c *connection) headers(v sobek.Value) ([]driver.Header, error) {
 // message is the script's object for a received message. Its properties are decoded when they are
 // read.
 type message struct {
+	readOnly
+
 	rt    *sobek.Runtime
 	parse sobek.Callable
-	of    *consumer // its receiver; nil for the reply to a request
+	by    *consumer // its receiver; nil for the reply to a request
 	in    *engine.Buffer
 	i     int
 }
 
-func (in *instance) newMessage(of *consumer, buffer *engine.Buffer, i int) *sobek.Object {
+func (in *instance) newMessage(by *consumer, buffer *engine.Buffer, i int) *sobek.Object {
 	rt := in.vu.Runtime()
-	return rt.NewDynamicObject(&message{rt: rt, parse: in.parse, of: of, in: buffer, i: i})
+	return rt.NewDynamicObject(&message{rt: rt, parse: in.parse, by: by, in: buffer, i: i})
 }
 
 var messageKeys = []string{
@@ -170,21 +171,21 @@ func (m *message) Get(name string) sobek.Value {
 		}
 		return properties
 	case "body":
-		if msg.Body == nil && m.of != nil && m.of.conn.address.Driver.Features.Tombstones {
+		if msg.Body == nil && m.by != nil && m.by.conn.address.Driver.Features.Tombstones {
 			return sobek.Null()
 		}
 		return m.rt.ToValue(m.rt.NewArrayBuffer(msg.Body))
 	case "attempt":
 		return m.rt.ToValue(msg.Attempt)
 	case "partition":
-		if m.of != nil && m.of.conn.address.Driver.Features.Partitions {
+		if m.by != nil && m.by.conn.address.Driver.Features.Partitions {
 			return m.rt.ToValue(msg.Partition)
 		}
 	case "position":
 		return positionOf(m.rt, m.place().Position)
 	case "timestamp":
 		if at := m.place().Timestamp; at != 0 {
-			return m.rt.ToValue(sinceEpoch(at))
+			return m.rt.ToValue(ms(at))
 		}
 	case "text":
 		return m.rt.ToValue(func() string { return string(msg.Body) })
@@ -201,10 +202,10 @@ func (m *message) Get(name string) sobek.Value {
 
 // place returns the place of the message at the broker; zero if it is unknown.
 func (m *message) place() driver.Place {
-	if m.of == nil || m.of.conn.address.Driver.Place == nil {
+	if m.by == nil || m.by.conn.address.Driver.Place == nil {
 		return driver.Place{}
 	}
-	return m.of.conn.address.Driver.Place(&m.in.Messages[m.i])
+	return m.by.conn.address.Driver.Place(&m.in.Messages[m.i])
 }
 
 // positionOf returns a number for an offset, a string for an identifier, and nil for none.
@@ -217,12 +218,6 @@ func positionOf(rt *sobek.Runtime, p driver.Position) sobek.Value {
 	default:
 		return nil
 	}
-}
-
-// sinceEpoch returns ns as ms, whole ones exactly.
-func sinceEpoch(ns int64) float64 {
-	const unit = int64(time.Millisecond)
-	return float64(ns/unit) + float64(ns%unit)/float64(unit)
 }
 
 // textOrBytes returns valid UTF-8 as a string, which keeps the bytes, and anything else as an
@@ -238,10 +233,6 @@ func (m *message) json() (sobek.Value, error) {
 	return m.parse(sobek.Undefined(), m.rt.ToValue(string(m.in.Messages[m.i].Body)))
 }
 
-func (m *message) Set(string, sobek.Value) bool { return false }
-
 func (m *message) Has(name string) bool { return m.Get(name) != nil }
-
-func (m *message) Delete(string) bool { return false }
 
 func (m *message) Keys() []string { return messageKeys }

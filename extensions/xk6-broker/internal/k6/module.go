@@ -76,7 +76,6 @@ type instance struct {
 	connections objects // that the script has described
 
 	promises promises
-	stranded bool // no promise resumes its scripts
 
 	parse, isView sobek.Callable
 }
@@ -88,7 +87,6 @@ func (in *instance) Exports() modules.Exports {
 		"drivers":       in.drivers,
 		"arrival":       in.arrival,
 		"mark":          in.mark,
-		"bodies":        in.bodies,
 		"phase":         in.phase,
 		"checkReport":   in.checkReport,
 		"report":        in.report,
@@ -135,17 +133,14 @@ type run struct {
 	flusher   *flusher
 	pushed    pushed
 	limits    thresholds
-	dialers   dialers
 	processes processes
 	warmUp    warmUp
 	output    output
 	marks     marks
-	files     bodyFiles
 
-	used     sync.Once
-	state    atomic.Pointer[testState] // once a VU runs
-	peak     atomic.Uint64             // messages per second, the most that a loop has announced
-	stranded atomic.Uint64             // VUs whose scripts no promise resumes
+	used  sync.Once
+	state atomic.Pointer[testState] // once a VU runs
+	peak  atomic.Uint64             // messages per second, the most that a loop has announced
 
 	interrupted  context.Context // ends with Ctrl-C, and with the test
 	stopWaiting  func()
@@ -171,7 +166,7 @@ type testState struct {
 func newRun(vu modules.VU) (*run, error) {
 	r := &run{
 		promiseGrace: promiseGrace, logger: logrus.StandardLogger(),
-		files: bodyFiles{read: map[string]*bodies{}}, pushed: pushed{values: map[metrics.TimeSeries]float64{}},
+		pushed: pushed{values: map[metrics.TimeSeries]float64{}},
 	}
 	var of identity
 	if env := vu.InitEnv(); env != nil {
@@ -235,7 +230,7 @@ func (in *instance) use() (*lib.State, error) {
 	if in.network == nil {
 		in.network = networkOf(state)
 	}
-	in.run.used.Do(func() { in.run.start(state, execution, in.vu) })
+	in.run.used.Do(func() { in.run.start(state, execution) })
 	if err := in.run.coordinated(in.vu.Context()); err != nil {
 		abort(in.vu, err)
 		return nil, err
@@ -245,15 +240,12 @@ func (in *instance) use() (*lib.State, error) {
 }
 
 // start begins the measurements.
-func (r *run) start(state *lib.State, execution *lib.ExecutionState, vu modules.VU) {
+func (r *run) start(state *lib.State, execution *lib.ExecutionState) {
 	r.state.Store(&testState{
 		samples: state.Samples, builtin: state.BuiltinMetrics, runTags: execution.Test.RunTags, execution: execution,
 		budget: samples.BudgetFor(executors.Planned(execution)), audience: newAudience(r.usage, state.Options.Thresholds),
 		cpu: machine.CPU(), began: time.Now(),
 	})
-	if err := r.dialers.refuse(state.Options); err != nil {
-		abort(vu, err)
-	}
 	r.hearSignals()
 	r.collector.Start(driver.Now() - int64(execution.GetCurrentTestRunDuration()))
 	r.join(execution)
@@ -281,13 +273,12 @@ var (
 func (in *instance) async(verb string, work func(ctx context.Context) (any, error)) *sobek.Promise {
 	made, settle := in.promise(verb)
 	if _, err := in.use(); err != nil {
-		settle(func() (any, error) { return nil, err })
+		settle(nil, err)
 		return made
 	}
 	ctx := in.vu.Context()
 	go func() {
-		v, err := work(ctx)
-		settle(func() (any, error) { return v, err })
+		settle(work(ctx))
 	}()
 	return made
 }
@@ -295,7 +286,7 @@ func (in *instance) async(verb string, work func(ctx context.Context) (any, erro
 // rejected returns a promise that is rejected.
 func (in *instance) rejected(verb string, err error) *sobek.Promise {
 	p, settle := in.promise(verb)
-	settle(func() (any, error) { return nil, err })
+	settle(nil, err)
 	return p
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -14,25 +15,26 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// options reads an options object of a script: each option is taken by name and type, and the rest
-// is an error.
+// options are the options of a call. Each is read by name and type, and the rest is an error. The
+// first error is kept.
 type options struct {
-	call  string // "producer", "receive", ...
-	given map[string]any
-	known []string
+	call  string         // "producer", "receive", ...
+	given map[string]any // not read yet
+	names []string       // read
+	uses  map[string]any // the options in force, for the result; nil if they are in none
 	err   error
 }
 
 func readOptions(call string, v sobek.Value) (*options, error) {
 	o := &options{call: call, given: map[string]any{}}
-	if v == nil || sobek.IsUndefined(v) || sobek.IsNull(v) {
+	if !given(v) {
 		return o, nil
 	}
-	given, ok := v.Export().(map[string]any)
+	fields, ok := v.Export().(map[string]any)
 	if !ok {
 		return nil, fmt.Errorf("%s: options must be an object, not %s", call, v)
 	}
-	for name, value := range given {
+	for name, value := range fields {
 		if value != nil { // neither undefined nor null
 			o.given[name] = value
 		}
@@ -53,87 +55,94 @@ func textOf(call, argument string, v sobek.Value) (string, error) {
 	return text, nil
 }
 
-// topicOf reads a topic's name. The texts "undefined" and "null" come from a variable without a
-// value.
+// topicOf reads a topic's name.
 func topicOf(call string, v sobek.Value) (string, error) {
 	topic, err := textOf(call, "the topic's name", v)
-	switch {
-	case err != nil && isArray(v):
-		err = fmt.Errorf("%w: call it once for each topic", err)
-	case err != nil:
-		err = fmt.Errorf("%w: the name comes first, and options after it: %s('orders', { ... })", err, call)
-	case topic == "", topic == "undefined", topic == "null":
+	if err == nil && topic == "" {
 		err = fmt.Errorf("%s: the topic's name is missing", call)
 	}
 	return topic, err
 }
 
+func (o *options) fail(err error) {
+	if o.err == nil {
+		o.err = fmt.Errorf("%s: %w", o.call, err)
+	}
+}
+
+func (o *options) refuse(name string, raw any, allowed string) {
+	o.fail(fmt.Errorf("option %q: %s is not %s", name, driver.Show(raw), allowed))
+}
+
 // take removes an option and returns its value.
-func (o *options) take(name string) (any, bool) {
-	o.known = append(o.known, name)
-	raw, ok := o.given[name]
+func (o *options) take(name string) (raw any, ok bool) {
+	o.names = append(o.names, name)
+	raw, ok = o.given[name]
 	delete(o.given, name)
 	return raw, ok
 }
 
-func (o *options) fail(name string, raw any, want string) {
-	if o.err == nil {
-		o.err = fmt.Errorf("%s: option %q: %s is not %s", o.call, name, driver.Show(raw), want)
+// read returns an option, or def if it is not given or its conversion is not ok.
+func read[T any](o *options, name string, def T, allowed string, convert func(raw any) (T, bool)) T {
+	raw, ok := o.take(name)
+	if !ok {
+		if o.uses != nil && !reflect.ValueOf(def).IsZero() {
+			o.uses[name] = def
+		}
+		return def
 	}
+	value, ok := convert(raw)
+	if !ok {
+		o.refuse(name, raw, allowed)
+		return def
+	}
+	if o.uses != nil {
+		o.uses[name] = raw
+	}
+	return value
+}
+
+func exact[T any](raw any) (value T, ok bool) {
+	value, ok = raw.(T)
+	return value, ok
+}
+
+func (o *options) text(name, def string) string { return read(o, name, def, "a string", exact[string]) }
+
+func (o *options) boolean(name string) bool {
+	return read(o, name, false, "true or false", exact[bool])
 }
 
 func (o *options) duration(name string, def time.Duration) time.Duration {
-	raw, ok := o.take(name)
-	if !ok {
-		return def
-	}
-	d, ok := driver.ParseDuration(raw)
-	if !ok || d < 0 {
-		o.fail(name, raw, `a duration such as "500ms" or a number of milliseconds, 0 or more`)
-	}
-	return d
+	const allowed = `a duration such as "500ms" or a number of milliseconds, 0 or more`
+	return read(o, name, def, allowed, func(raw any) (time.Duration, bool) {
+		d, ok := driver.ParseDuration(raw)
+		return d, ok && d >= 0
+	})
 }
 
 func (o *options) integer(name string, def, least, most int) int {
-	raw, ok := o.take(name)
-	if !ok {
-		return def
-	}
-	n, ok := number(raw)
-	if !ok || n != math.Trunc(n) || n < float64(least) || n > float64(most) {
-		o.fail(name, raw, fmt.Sprintf("an integer from %d to %d", least, most))
-		return def
-	}
-	return int(n)
+	allowed := fmt.Sprintf("an integer from %d to %d", least, most)
+	return read(o, name, def, allowed, func(raw any) (int, bool) {
+		n, ok := number(raw)
+		return int(n), ok && n == math.Trunc(n) && n >= float64(least) && n <= float64(most)
+	})
 }
 
 // required reads an integer that must be given.
 func (o *options) required(name string, least, most int) int {
-	if _, ok := o.given[name]; !ok && o.err == nil {
-		o.known = append(o.known, name)
-		o.err = fmt.Errorf("%s: option %q is missing: an integer from %d to %d", o.call, name, least, most)
-		return least
+	if _, ok := o.given[name]; !ok {
+		o.given[name] = nil // is refused
 	}
 	return o.integer(name, least, least, most)
 }
 
-// fold takes over the errors of an option that is an object.
-func (o *options) fold(part *options) {
-	if err := part.done(); err != nil && o.err == nil {
-		o.err = err
-	}
-}
-
-func (o *options) number(name string, def float64) float64 {
-	raw, ok := o.take(name)
-	if !ok {
-		return def
-	}
-	n, ok := number(raw)
-	if !ok {
-		o.fail(name, raw, "a number")
-	}
-	return n
+func (o *options) number(name string, def, least, most float64) float64 {
+	allowed := fmt.Sprintf("a number from %v to %v", least, most)
+	return read(o, name, def, allowed, func(raw any) (float64, bool) {
+		n, ok := number(raw)
+		return n, ok && n >= least && n <= most
+	})
 }
 
 func number(raw any) (float64, bool) {
@@ -146,45 +155,29 @@ func number(raw any) (float64, bool) {
 	return 0, false
 }
 
-func (o *options) text(name, def string) string {
-	raw, ok := o.take(name)
-	if !ok {
-		return def
-	}
-	s, ok := raw.(string)
-	if !ok {
-		o.fail(name, raw, "a string")
-	}
-	return s
+// choice reads one of some texts. The first is the default.
+func (o *options) choice(name string, all ...string) string {
+	return read(o, name, all[0], "one of "+strings.Join(all, ", "), func(raw any) (string, bool) {
+		text, ok := raw.(string)
+		return text, ok && slices.Contains(all, text)
+	})
 }
 
-func (o *options) boolean(name string) bool {
-	raw, ok := o.take(name)
+// fields reads the options in an object.
+func (o *options) fields(name string, raw any, read func(part *options)) {
+	given, ok := raw.(map[string]any)
 	if !ok {
-		return false
+		o.refuse(name, raw, "an object")
+		return
 	}
-	b, ok := raw.(bool)
-	if !ok {
-		o.fail(name, raw, "true or false")
+	part := &options{call: o.call + ": " + name, given: given, uses: map[string]any{}}
+	read(part)
+	for inner, value := range part.uses {
+		o.uses[name+"."+inner] = value
 	}
-	return b
-}
-
-func (o *options) object(name string) (*options, bool) {
-	raw, ok := o.take(name)
-	if !ok {
-		return &options{call: o.call + ": " + name, given: map[string]any{}}, false
+	if err := part.done(); o.err == nil {
+		o.err = err
 	}
-	given, isObject := raw.(map[string]any)
-	if !isObject {
-		o.fail(name, raw, "an object")
-	}
-	return &options{call: o.call + ": " + name, given: given}, true
-}
-
-// rest returns the options that are left: those of the driver.
-func (o *options) rest() (map[string]any, error) {
-	return maps.Clone(o.given), o.err
 }
 
 // done returns the first error; an unknown option is one.
@@ -193,11 +186,8 @@ func (o *options) done() error {
 		return o.err
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.given)) {
-		slices.Sort(o.known)
-		return fmt.Errorf(
-			"%s: no option %q%s: known are %s", o.call, name, driver.Suggest(name, o.known),
-			strings.Join(o.known, ", "),
-		)
+		slices.Sort(o.names)
+		return fmt.Errorf("%s: no option %q: known are %s", o.call, name, strings.Join(o.names, ", "))
 	}
 	return nil
 }
@@ -208,8 +198,8 @@ func (o *options) explain(err error) error {
 	switch {
 	case !errors.As(err, &unknown):
 	case unknown.Where != driver.InURL:
-		unknown.Known = append(slices.Clone(o.known), unknown.Known...)
-	case slices.Contains(o.known, unknown.Name):
+		unknown.Known = append(slices.Clone(o.names), unknown.Known...)
+	case slices.Contains(o.names, unknown.Name):
 		return fmt.Errorf("%s: option %q belongs in the options beside the URL, and not in its query", o.call, unknown.Name)
 	}
 	return fmt.Errorf("%s: %w", o.call, err)

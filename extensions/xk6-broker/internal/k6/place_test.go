@@ -72,7 +72,7 @@ func TestTimesInMillisecondsAreWhole(t *testing.T) {
 	for ns, want := range map[int64]float64{
 		1526919030474000000: 1526919030474, 1900000000001000000: 1900000000001, 1900000000001500000: 1900000000001.5, 1: 1e-6,
 	} {
-		if got := sinceEpoch(ns); got != want {
+		if got := ms(ns); got != want {
 			t.Errorf("%d ns: %v ms, want %v", ns, got, want)
 		}
 	}

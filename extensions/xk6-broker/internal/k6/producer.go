@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/grafana/sobek"
 
@@ -26,7 +26,6 @@ type producer struct {
 
 	replies atomic.Pointer[engine.Replies] // to this VU's requests
 	sender  atomic.Pointer[engine.Sender]  // of this VU, once it is open
-	series  *engine.Series                 // of the sender; for the event loop only
 }
 
 const (
@@ -36,18 +35,6 @@ const (
 	defaultWorkers = 32
 	maxWorkers     = 1 << 12
 )
-
-func (c *connection) producer(name, opts sobek.Value) (*sobek.Object, error) {
-	topic, err := topicOf("producer", name)
-	if err != nil {
-		return nil, err
-	}
-	o, err := readOptions("producer", opts)
-	if err != nil {
-		return nil, err
-	}
-	return c.objects.get("producer", topic, o, func() (*sobek.Object, error) { return c.newProducer(topic, o) })
-}
 
 func (c *connection) newProducer(topic string, o *options) (*sobek.Object, error) {
 	p := &producer{conn: c, spread: connections(o, 1)}
@@ -59,72 +46,56 @@ func (c *connection) newProducer(topic string, o *options) (*sobek.Object, error
 	if c.byTopics() {
 		p.named = o.text("replyTopic", "")
 	}
-	given, err := o.rest()
-	if err != nil {
+	var err error
+	if p.config.Options, p.uses, err = c.resolve(driver.OnProducer, o); err != nil {
 		return nil, err
 	}
-	if p.config.Options, p.uses, err = c.resolve(driver.OnProducer, given); err != nil {
-		return nil, o.explain(err)
-	}
-	p.uses["maxInFlight"], p.uses["connections"] = p.config.Window, shownConnections(p.spread)
 	if _, err = p.stamp.Resolve(c.address.Driver.Features, false); err != nil {
 		return nil, fmt.Errorf("producer: %w", err)
 	}
-	if p.config.Workers > 0 {
-		p.uses["workers"] = p.config.Workers
-	}
-	p.key = fmt.Sprintf("%s %d %d %v", topic, p.config.Window, p.config.Workers, given)
+	p.key = fmt.Sprintf("%s %d %d %v", topic, p.config.Window, p.config.Workers, o.given)
 	return c.in.object(map[string]any{
 		"topic": topic, "options": c.address.Driver.Redact(p.config.Options),
 		"send": p.send, "request": p.request, "produce": p.produce, "ready": p.ready,
 	}), nil
 }
 
-// connections reads the option: a number, or 'per-vu', which is 0.
-func connections(o *options, def int) int {
-	raw, ok := o.take("connections")
-	if !ok {
-		return def
-	}
-	if raw == "per-vu" {
-		return 0
-	}
-	n, ok := number(raw)
-	if !ok || n < 1 || n != float64(int(n)) {
-		o.fail("connections", raw, `a number of at least 1, or "per-vu"`)
-	}
-	return int(n)
-}
+const perVU = "per-vu"
 
-// shownConnections returns the value of the option connections.
-func shownConnections(spread int) any {
-	if spread == 0 {
-		return "per-vu"
-	}
+// connections reads the option: a number, or 'per-vu', which is 0.
+func connections(o *options, def any) int {
+	value := read(o, "connections", def, `a number of at least 1, or "per-vu"`, func(raw any) (any, bool) {
+		n, ok := number(raw)
+		return int(n), raw == perVU || ok && n >= 1 && n == math.Trunc(n)
+	})
+	spread, _ := value.(int)
 	return spread
 }
 
 // connectionName names the shared connection that a VU uses.
-func connectionName(of string, vu uint64, spread int) string {
+func connectionName(users string, vu uint64, spread int) string {
 	if spread > 0 {
 		vu %= uint64(spread)
 	}
-	return fmt.Sprintf("%s %d", of, vu)
+	return fmt.Sprintf("%s %d", users, vu)
 }
 
 // open returns this VU's publisher.
-func (p *producer) open(ctx context.Context, vu uint64) (*engine.Publisher, error) {
+func (p *producer) open(ctx context.Context, vu uint64, series *engine.Series) (*engine.Publisher, error) {
 	at := p.conn.endpoint(connectionName("producers", vu, p.spread))
-	return p.conn.in.run.Publisher(ctx, at, p.key, p.config, p.uses)
+	pub, err := p.conn.in.run.Publisher(ctx, at, p.key, p.config, p.uses)
+	if err != nil {
+		series.Fail("connect", p.conn.address.Driver.KindOf(err))
+	}
+	return pub, err
 }
 
 // ready resolves, when the producer is open, to the proof of its confirmations.
 func (p *producer) ready() *sobek.Promise {
-	of := &promise{}
-	made := of.make(p.conn.in, "ready")
-	p.withSender(of, func(_ context.Context, s *engine.Sender, _ int64) {
+	made, settle := p.conn.in.promise("ready")
+	p.withSender(settle, func(_ context.Context, s *engine.Sender, _ int64) {
 		proof := s.Proof()
-		of.settle(func() (any, error) { return map[string]any{"confirm": proof.Confirm, "how": proof.How}, nil })
+		settle(map[string]any{"confirm": proof.Confirm, "how": proof.How}, nil)
 	})
 	return made
 }
@@ -135,28 +106,24 @@ type senderWork func(ctx context.Context, s *engine.Sender, opening int64)
 
 // withSender calls work with this VU's sender, which it opens if need be. With an open sender, work
 // runs on the event loop.
-func (p *producer) withSender(of *promise, work senderWork) {
+func (p *producer) withSender(settle settler, work senderWork) {
 	in := p.conn.in
 	series, err := p.conn.series(p.config.Topic, "")
 	if err != nil {
-		of.settle(func() (any, error) { return nil, err })
+		settle(nil, err)
 		return
 	}
 	ctx := in.vu.Context()
 	if s := p.sender.Load(); s != nil {
-		if series != p.series {
-			p.series = series
-			s.SetSeries(series)
-		}
+		s.SetSeries(series)
 		work(ctx, s, 0)
 		return
 	}
 	vu, asked := in.vu.State().VUID, driver.Now()
 	go func() {
-		pub, err := p.open(ctx, vu)
+		pub, err := p.open(ctx, vu, series)
 		if err != nil {
-			series.Fail("connect", p.conn.address.Driver.KindOf(err))
-			of.settle(func() (any, error) { return nil, err })
+			settle(nil, err)
 			return
 		}
 		p.sender.CompareAndSwap(nil, pub.NewSender(p.mode(false), series))
@@ -173,49 +140,45 @@ func (p *producer) mode(generated bool) engine.StampMode {
 // receipt is the script's object for a confirmed message. Its properties are made when they are
 // read.
 type receipt struct {
+	readOnly
+	engine.Receipt
+
 	rt    *sobek.Runtime
 	parts bool // the partition is known
-	of    engine.Receipt
 }
 
 var receiptKeys = []string{"sequence", "due", "sent", "latency", "time", "partition", "position"}
 
-func (p *producer) newReceipt(rt *sobek.Runtime, of engine.Receipt) *sobek.Object {
-	f := p.conn.address.Driver.Features
-	return rt.NewDynamicObject(&receipt{rt, f.Receipts && f.Partitions, of})
+func (p *producer) newReceipt(r engine.Receipt) *sobek.Object {
+	f, rt := p.conn.address.Driver.Features, p.conn.in.vu.Runtime()
+	return rt.NewDynamicObject(&receipt{Receipt: r, rt: rt, parts: f.Receipts && f.Partitions})
 }
 
 func (r *receipt) Get(name string) sobek.Value {
 	switch name {
 	case "sequence":
-		return r.rt.ToValue(r.of.Sequence)
+		return r.rt.ToValue(r.Sequence)
 	case "due": // ms since the Unix epoch
-		return r.rt.ToValue(ms(r.of.Due))
+		return r.rt.ToValue(ms(r.Due))
 	case "sent":
-		return r.rt.ToValue(ms(r.of.Sent))
+		return r.rt.ToValue(ms(r.Sent))
 	case "latency": // ms, due to confirmed
-		return r.rt.ToValue(ms(r.of.Confirmed - r.of.Due))
+		return r.rt.ToValue(ms(r.Confirmed - r.Due))
 	case "time": // ms, sent to confirmed
-		return r.rt.ToValue(ms(r.of.Confirmed - r.of.Sent))
+		return r.rt.ToValue(ms(r.Confirmed - r.Sent))
 	case "partition":
 		if r.parts {
-			return r.rt.ToValue(r.of.Place.Partition)
+			return r.rt.ToValue(r.Place.Partition)
 		}
 	case "position":
-		return positionOf(r.rt, r.of.Place.Position)
+		return positionOf(r.rt, r.Place.Position)
 	}
 	return nil
 }
 
-func (r *receipt) Set(string, sobek.Value) bool { return false }
-
 func (r *receipt) Has(name string) bool { return r.Get(name) != nil }
 
-func (r *receipt) Delete(string) bool { return false }
-
 func (r *receipt) Keys() []string { return receiptKeys }
-
-func ms(ns int64) float64 { return float64(ns) / float64(time.Millisecond) }
 
 // send sends one message or an array of them and resolves to a receipt or an array of receipts. The
 // runtime calls this form of function without reflection (BenchmarkSend).
@@ -228,65 +191,49 @@ func (p *producer) send(call sobek.FunctionCall) sobek.Value {
 	return rt.ToValue(promise)
 }
 
-func bodiless(m driver.Message) bool { return m.Body == nil }
-
-// sending is a call of send: the promise and the messages in one allocation.
-type sending struct {
-	promise
-	by       *producer
-	due      engine.Timing
-	batch    driver.Batch
-	one      [1]driver.Message // the batch of one message
-	single   bool
-	receipts []engine.Receipt
-}
-
 func (p *producer) dispatch(v sobek.Value) (*sobek.Promise, error) {
-	s := &sending{by: p}
-	var err error
-	if s.batch, s.single, err = p.conn.messages(v, p.config.Window, &s.one); err != nil {
+	batch, single, err := p.messages(v)
+	if err != nil {
 		return nil, fmt.Errorf("send: %w", err)
 	}
-	if p.mode(false) == engine.StampInBody && p.conn.address.Driver.Features.Tombstones &&
-		slices.ContainsFunc(s.batch, bodiless) {
-		return nil, errors.New(`send: body: null: there is a stamp in each body, by the producer's option "stamp"`)
+	due := p.conn.in.due.next()
+	made, settle := p.conn.in.promise("send")
+	finished := func(receipts []engine.Receipt) {
+		settle(outcome(func() (any, error) { return p.receipts(receipts, single) }), nil)
 	}
-	s.due = p.conn.in.due.next()
-	made := s.make(p.conn.in, "send")
-	p.withSender(&s.promise, s.start)
+	p.withSender(settle, func(ctx context.Context, s *engine.Sender, opening int64) {
+		if p.conn.address.Driver.Features.Async {
+			s.Send(ctx, batch, due.After(opening), finished)
+			return
+		}
+		go s.Send(ctx, batch, due.After(opening), finished) // it can wait for a worker
+	})
 	return made, nil
 }
 
-// start is a [senderWork].
-func (s *sending) start(ctx context.Context, sender *engine.Sender, opening int64) {
-	s.due = s.due.After(opening)
-	if s.by.conn.address.Driver.Features.Async {
-		sender.Send(ctx, s.batch, s.due, s.finished)
-		return
+// messages reads the messages of a call. If there is a stamp in each body, no message is without a
+// body.
+func (p *producer) messages(v sobek.Value) (batch driver.Batch, single bool, err error) {
+	batch, single, err = p.conn.messages(v, p.config.Window)
+	if err == nil && p.mode(false) == engine.StampInBody && slices.ContainsFunc(batch, bodiless) {
+		err = errors.New(`body: null: there is a stamp in each body, by the producer's option "stamp"`)
 	}
-	go sender.Send(ctx, s.batch, s.due, s.finished) // it can wait for a worker
+	return batch, single, err
 }
 
-func (s *sending) finished(receipts []engine.Receipt) {
-	s.receipts = receipts
-	s.settleWith(s)
-}
+func bodiless(m driver.Message) bool { return m.Body == nil }
 
-func (s *sending) value() (any, error) { return s.by.settled(s.receipts, s.single) }
-
-func (p *producer) settled(receipts []engine.Receipt, single bool) (any, error) {
-	rt := p.conn.in.vu.Runtime()
-	for _, r := range receipts {
+// receipts returns a receipt or a list of them for the script, or the first error.
+func (p *producer) receipts(all []engine.Receipt, single bool) (any, error) {
+	list := make([]any, len(all))
+	for i, r := range all {
 		if r.Err != nil {
 			return nil, r.Err
 		}
+		list[i] = p.newReceipt(r)
 	}
 	if single {
-		return p.newReceipt(rt, receipts[0]), nil
-	}
-	list := make([]any, len(receipts))
-	for i, r := range receipts {
-		list[i] = p.newReceipt(rt, r)
+		return list[0], nil
 	}
 	return list, nil
 }

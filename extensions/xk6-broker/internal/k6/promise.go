@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"github.com/grafana/sobek"
-	"go.k6.io/k6/v2/js/common"
 )
 
-// settler settles a promise, from any goroutine. Only the first call has an effect. The function
-// runs on the event loop and returns the value or the error.
-type settler func(value func() (any, error))
+// settler settles a promise, from any goroutine. Only the first call has an effect. An [outcome] is
+// computed on the event loop.
+type settler func(value any, err error)
+
+// outcome returns the value or the error of a promise.
+type outcome func() (any, error)
 
 // promise is settled by work outside the event loop.
 type promise struct {
@@ -23,36 +25,17 @@ type promise struct {
 	activation      context.Context // of the VU
 }
 
+// promise returns a promise for the script, of the call of a verb.
 func (in *instance) promise(verb string) (*sobek.Promise, settler) {
-	p := &promise{}
-	return p.make(in, verb), p.settle
-}
-
-// make returns the promise for the script.
-func (p *promise) make(in *instance, verb string) *sobek.Promise {
-	if in.stranded {
-		in.vu.RegisterCallback()(in.strand(in.vu.Context()))
-		common.Throw(in.vu.Runtime(), errStranded)
-	}
 	made, resolve, reject := in.vu.Runtime().NewPromise()
-	p.in, p.verb, p.enqueue, p.resolve, p.reject = in, verb, in.vu.RegisterCallback(), resolve, reject
+	p := &promise{in: in, verb: verb, enqueue: in.vu.RegisterCallback(), resolve: resolve, reject: reject}
 	in.promises.add(p)
-	return made
+	return made, p.settle
 }
 
-// outcome is the value or the error of a promise. It is read on the event loop.
-type outcome interface{ value() (any, error) }
-
-type outcomeFunc func() (any, error)
-
-func (f outcomeFunc) value() (any, error) { return f() }
-
-// settle is a [settler].
-func (p *promise) settle(value func() (any, error)) { p.settleWith(outcomeFunc(value)) }
-
-// settleWith leaves the promise pending if the VU's activation has ended: a script that is resumed
-// while k6 interrupts it cannot be resumed in a later activation either.
-func (p *promise) settleWith(o outcome) {
+// settle is a [settler]. It leaves the promise pending if the VU's activation has ended: a script
+// that is resumed while k6 interrupts it cannot be resumed in a later activation either.
+func (p *promise) settle(value any, err error) {
 	if !p.in.promises.remove(p) {
 		return
 	}
@@ -60,11 +43,14 @@ func (p *promise) settleWith(o outcome) {
 		if p.activation != nil && p.activation.Err() != nil {
 			return p.activation.Err()
 		}
-		v, err := o.value()
+		result, err := value, err
+		if compute, ok := value.(outcome); ok {
+			result, err = compute()
+		}
 		if err != nil {
 			return p.reject(p.in.jsError(err))
 		}
-		return p.resolve(v)
+		return p.resolve(result)
 	})
 }
 
@@ -82,9 +68,6 @@ func (l *promises) add(p *promise) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if ctx := p.in.vu.Context(); ctx != nil && (l.activation == nil || l.activation.Err() != nil) {
-		if l.activation != nil {
-			p.in.checkResumption()
-		}
 		l.activate(activation(ctx), p.in.run)
 	}
 	p.activation = l.activation
@@ -127,13 +110,8 @@ func (l *promises) giveUp(activation context.Context) {
 	}
 	l.mu.Unlock()
 	for _, p := range left {
-		err := fmt.Errorf(
-			"%s: given up %v after the end of the VU's time: %w", p.verb, p.in.run.promiseGrace, context.Canceled,
-		)
-		if p.in.run.interrupted.Err() != nil {
-			err = fmt.Errorf("%s: given up because the test was interrupted: %w", p.verb, context.Canceled)
-		}
+		err := fmt.Errorf("%s: given up: the VU's time has ended: %w", p.verb, context.Canceled)
 		p.in.run.stuck.Do(func() { p.in.run.logger.Warn(err) })
-		p.settle(func() (any, error) { return nil, err })
+		p.settle(nil, err)
 	}
 }

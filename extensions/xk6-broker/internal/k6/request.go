@@ -1,6 +1,7 @@
 package k6
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,13 +22,9 @@ func (c *connection) byTopics() bool {
 
 // request sends a message and resolves to the reply.
 func (p *producer) request(v, opts sobek.Value) (*sobek.Promise, error) {
-	if p.conn.address.Driver.Features.Start == 0 {
-		return nil, fmt.Errorf(
-			"request: %s only sends: there is nothing that a reply could be received from", p.conn.address.Driver.Name,
-		)
-	}
-	if p.conn.byTopics() && !p.conn.address.Driver.Features.Headers {
-		return nil, fmt.Errorf("request: %s has no headers to match requests and replies", p.conn.address.Driver.Name)
+	d := p.conn.address.Driver
+	if !d.Features.Requests && (d.Features.Start == 0 || !d.Features.Headers) {
+		return nil, fmt.Errorf("request: %s has no requests: see conn.features.requests", d.Name)
 	}
 	o, err := readOptions("request", opts)
 	if err != nil {
@@ -37,12 +34,9 @@ func (p *producer) request(v, opts sobek.Value) (*sobek.Promise, error) {
 	if err := o.done(); err != nil {
 		return nil, err
 	}
-	batch, single, err := p.conn.messages(v, p.config.Window, new([1]driver.Message))
+	batch, single, err := p.messages(v)
 	if err == nil && !single {
 		err = errors.New("one message at a time")
-	}
-	if err == nil && batch[0].Body == nil && p.mode(false) == engine.StampInBody {
-		err = errors.New("body: null: the stamp needs a body")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("request: %w", err)
@@ -52,34 +46,22 @@ func (p *producer) request(v, opts sobek.Value) (*sobek.Promise, error) {
 	if state := p.conn.in.vu.State(); state != nil { // without it there is no sender
 		vu = state.VUID
 	}
-	of := &promise{}
-	made := of.make(p.conn.in, "request")
-	p.withSender(of, func(ctx context.Context, s *engine.Sender, opening int64) {
+	made, settle := p.conn.in.promise("request")
+	p.withSender(settle, func(ctx context.Context, s *engine.Sender, opening int64) {
 		go func() {
-			value, err := p.exchange(ctx, s, vu, timeout, batch[0], due, opening)
-			of.settle(func() (any, error) {
-				if err != nil {
-					return nil, err
-				}
-				in := &engine.Buffer{Messages: driver.Batch{value}, Stamps: make([]engine.Stamp, 1), Stamped: make([]bool, 1)}
-				return p.conn.in.newMessage(nil, in, 0), nil
-			})
+			replies, took, err := p.openReplies(ctx, vu, s.Series())
+			if err != nil {
+				settle(nil, err)
+				return
+			}
+			reply, err := s.Request(ctx, timeout, batch[0], due.After(opening+took), replies)
+			settle(outcome(func() (any, error) {
+				in := &engine.Buffer{Messages: driver.Batch{reply}, Stamps: make([]engine.Stamp, 1), Stamped: make([]bool, 1)}
+				return p.conn.in.newMessage(nil, in, 0), err
+			}), nil)
 		}()
 	})
 	return made, nil
-}
-
-// exchange sends a request and waits for the reply.
-func (p *producer) exchange(
-	ctx context.Context, s *engine.Sender, vu uint64, timeout time.Duration, m driver.Message, due engine.Timing,
-	opening int64,
-) (driver.Message, error) {
-	replies, took, err := p.openReplies(ctx, vu, s.Series())
-	if err != nil {
-		s.Series().Fail("request", p.conn.address.Driver.KindOf(err))
-		return driver.Message{}, err
-	}
-	return s.Request(ctx, timeout, m, due.After(opening+took), replies)
 }
 
 // openReplies opens the receiver of the replies, nil if the broker has request and reply, and
@@ -99,12 +81,10 @@ func (p *producer) openReplies(ctx context.Context, vu uint64, series *engine.Se
 	asked, run := driver.Now(), p.conn.in.run
 	opened, err := run.Replies(ctx, p.conn.endpoint(name), p.config.Topic, p.named, series)
 	if err != nil {
+		series.Fail("request", p.conn.address.Driver.KindOf(err))
 		return nil, 0, err
 	}
-	topic := "topics of their own"
-	if p.named != "" {
-		topic = p.named
-	}
+	topic := cmp.Or(p.named, "topics of their own")
 	run.Topic(p.conn.address, p.config.Topic).Use("replies", map[string]any{"replyTopic": topic})
 	p.replies.Store(opened)
 	return opened, driver.Now() - asked, nil
@@ -121,7 +101,7 @@ func (k *consumer) reply(to, v sobek.Value) (*sobek.Promise, error) {
 		return nil, fmt.Errorf("reply: %w", err)
 	}
 	at := k.conn.endpoint(connectionName("producers", 0, 1))
-	return k.with("reply", func(ctx context.Context, c *engine.Consumer) (func() (any, error), error) {
-		return undefined, c.Reply(ctx, at, m.in.Messages[m.i], reply)
+	return k.with("reply", func(ctx context.Context, c *engine.Consumer, settle settler) {
+		settle(sobek.Undefined(), c.Reply(ctx, at, m.in.Messages[m.i], reply))
 	}), nil
 }

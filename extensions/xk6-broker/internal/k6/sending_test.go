@@ -24,7 +24,7 @@ func TestADriverThatOnlySends(t *testing.T) {
 		t.Errorf("a consumer: %v", err)
 	}
 	s := newScript(t).begin()
-	if _, err := s.run(`await broker.connect('store://127.0.0.1:7').producer('metrics').request('?')`); err == nil || !strings.Contains(err.Error(), "request: store only sends: there is nothing that a reply could be received from") {
+	if _, err := s.run(`await broker.connect('store://127.0.0.1:7').producer('metrics').request('?')`); err == nil || !strings.Contains(err.Error(), "request: store has no requests: see conn.features.requests") {
 		t.Errorf("a request: %v", err)
 	}
 	got := s.mustRun(`

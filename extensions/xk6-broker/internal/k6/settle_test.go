@@ -14,8 +14,7 @@ func TestOnlyTheConsumersOwnMessagesAreSettled(t *testing.T) {
 		await p.send(['a', 'b', 'c']);
 		globalThis.mine = await c.receive({ max: 3 });
 		globalThis.theirs = await other.receive({ max: 3 });`)
-	const none = "a message or an array of messages from receive is needed"
-	const elsewhere = "the message was received by another consumer: settle it and reply to it with that one"
+	const none = "a message or an array of messages that this consumer has received is needed"
 	for call, want := range map[string]string{
 		`c.ack()`:                              "ack: " + none,
 		`c.ack({})`:                            "ack: " + none,
@@ -28,12 +27,12 @@ func TestOnlyTheConsumersOwnMessagesAreSettled(t *testing.T) {
 		`c.ack([mine[0], , mine[1]])`:          "ack: message 1: " + none,
 		`c.ack([mine])`:                        "ack: message 0: " + none,
 		`c.ack(new Array(4294967295))`:         "ack: message 0: " + none,
-		`c.ack(theirs)`:                        "ack: message 0: " + elsewhere,
-		`c.ack(theirs[0])`:                     "ack: " + elsewhere,
-		`c.ack([mine[0], theirs[0]])`:          "ack: message 1: " + elsewhere,
-		`c.nack(theirs)`:                       "nack: message 0: " + elsewhere,
-		`c.reject(theirs)`:                     "reject: message 0: " + elsewhere,
-		`c.reply(theirs[0], 'x')`:              "reply: " + elsewhere,
+		`c.ack(theirs)`:                        "ack: message 0: " + none,
+		`c.ack(theirs[0])`:                     "ack: " + none,
+		`c.ack([mine[0], theirs[0]])`:          "ack: message 1: " + none,
+		`c.nack(theirs)`:                       "nack: message 0: " + none,
+		`c.reject(theirs)`:                     "reject: message 0: " + none,
+		`c.reply(theirs[0], 'x')`:              "reply: " + none,
 		`c.reply({}, 'x')`:                     "reply: " + none,
 		`c.reply(mine[0], { text: 'x' })`:      `reply: a message is an object with "body"`,
 		`c.reply(mine[0], viewOfDetached)`:     "detached ArrayBuffer",
@@ -65,7 +64,7 @@ func TestAnAckThatDoesNothingChecksWhatItIsGiven(t *testing.T) {
 		await c.ack(mine), await c.ack(mine[0]), await c.ack([]);`)
 	for call, want := range map[string]string{
 		`c.ack({})`: "ack: a message or", `c.ack([{}])`: "ack: message 0: a message or", `c.ack()`: "ack: a message or",
-		`c.ack(theirs)`: "received by another consumer",
+		`c.ack(theirs)`: "that this consumer has received",
 	} {
 		if _, err := s.run("await " + call); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %q", call, err, want)

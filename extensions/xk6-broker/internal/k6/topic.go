@@ -1,12 +1,12 @@
 package k6
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 
 	"github.com/grafana/sobek"
 
@@ -17,8 +17,8 @@ import (
 type newTopic struct {
 	driver.TopicSpec
 
+	asked driver.Values  // the options that the script gives; of others any value will do
 	uses  map[string]any // the options in the result
-	asked []string       // the options that the script or the URL gives; of others any value will do
 }
 
 func (c *connection) createTopic(name, opts sobek.Value) (*sobek.Promise, error) {
@@ -30,27 +30,22 @@ func (c *connection) createTopic(name, opts sobek.Value) (*sobek.Promise, error)
 	if err != nil {
 		return nil, err
 	}
+	given := maps.Clone(o.given)
 	var t newTopic
-	for _, option := range []string{"partitions", "replicas"} {
-		if _, asked := o.given[option]; asked {
-			t.asked = append(t.asked, option)
-		}
-	}
 	t.Name, t.Partitions, t.Replicas = topic, o.integer("partitions", 1, 1, 1<<20), o.integer("replicas", 1, 1, 1<<10)
-	given, err := o.rest()
-	if err != nil {
+	if t.Options, t.uses, err = c.resolve(driver.OnTopic, o); err != nil {
 		return nil, err
 	}
-	if t.Options, t.uses, err = c.resolve(driver.OnTopic, given); err != nil {
-		return nil, o.explain(err)
-	}
-	t.asked = append(t.asked, c.address.Asked(driver.OnTopic, given)...)
+	t.asked = withParts(driver.TopicInfo{Partitions: t.Partitions, Replicas: t.Replicas, Options: t.Options})
+	maps.DeleteFunc(t.asked, func(name string, _ any) bool { return given[name] == nil })
 	return c.admin("create topic "+topic, commonCall.once, func(ctx context.Context, a driver.Admin) error {
 		if err := a.CreateTopic(ctx, t.TopicSpec); err != nil {
 			return err
 		}
-		if err := c.compare(ctx, a, &t); err != nil {
-			return err
+		if describer, ok := a.(driver.TopicDescriber); ok {
+			if err := c.compare(ctx, describer, &t); err != nil {
+				return err
+			}
 		}
 		made := c.in.run.Topic(c.address, topic)
 		made.Use("topic", t.uses)
@@ -59,75 +54,53 @@ func (c *connection) createTopic(name, opts sobek.Value) (*sobek.Promise, error)
 	}), nil
 }
 
-// compare reads the topic from the broker, where it can be older than the test. It notes the values
-// for the result, and fails if one is not as asked for. Without a [driver.TopicDescriber] it does
-// nothing.
-func (c *connection) compare(ctx context.Context, a driver.Admin, t *newTopic) error {
-	describer, ok := a.(driver.TopicDescriber)
-	if !ok {
-		return nil
+// withParts returns the options of a topic with its partitions and replicas, as far as known.
+func withParts(info driver.TopicInfo) driver.Values {
+	all := driver.Values{}
+	maps.Copy(all, info.Options)
+	if info.Partitions > 0 {
+		all["partitions"] = info.Partitions
 	}
-	has, err := describer.DescribeTopic(ctx, t.Name)
+	if info.Replicas > 0 {
+		all["replicas"] = info.Replicas
+	}
+	return all
+}
+
+// compare reads the topic from the broker, where it can be older than the test. It notes the values
+// for the result, and fails if one is not as asked for.
+func (c *connection) compare(ctx context.Context, describer driver.TopicDescriber, t *newTopic) error {
+	info, err := describer.DescribeTopic(ctx, t.Name)
 	if err != nil { // the topic is there all the same
 		c.in.run.logger.WithError(err).Warnf("createTopic: the options of %s cannot be read", t.Name)
-	} else if err := t.differs(c.address.Driver, has); err != nil {
+	}
+	has := withParts(info)
+	if err := t.differs(has); err != nil {
 		return err
 	}
-	shown := c.address.Driver.Redact(has.Options)
-	for name := range t.Options {
-		value, known := shown[name]
-		switch value.(type) {
-		case []string, map[string]any: // the broker can have many more entries than asked for
-		default:
+	maps.DeleteFunc(t.uses, func(name string, _ any) bool { return t.Options[name] != nil && has[name] == nil })
+	for name, value := range c.address.Driver.Redact(has) {
+		if reflect.TypeOf(value).Comparable() { // a list can have many more entries than asked for
 			t.uses[name] = value
 		}
-		if !known {
-			delete(t.uses, name)
-		}
-	}
-	if has.Replicas > 0 {
-		t.uses["replicas"] = has.Replicas
-	}
-	if has.Partitions > 0 {
-		t.uses["partitions"] = has.Partitions
 	}
 	return nil
 }
 
 // differs returns an error for each option of the topic that is not as asked for. Lists and maps
-// are not compared, nor is an option whose zero value leaves the choice to the broker.
-func (t *newTopic) differs(of *driver.Driver, has driver.TopicInfo) error {
-	all, wanted := driver.Values{
-		"replicas": has.Replicas,
-	}, driver.Values{
-		"partitions": t.Partitions,
-		"replicas":   t.Replicas,
-	}
-	maps.Copy(all, has.Options)
-	maps.Copy(wanted, t.Options)
-	if has.Partitions > 0 {
-		all["partitions"] = has.Partitions
-	}
+// are not compared, nor is a 0 or an empty text, which leaves the choice to the broker.
+func (t *newTopic) differs(has driver.Values) error {
 	var errs []error
-	for _, name := range t.asked {
-		value, known := all[name]
-		option, _ := of.Option(name)
-		if !known || !reflect.TypeOf(wanted[name]).Comparable() {
+	for _, name := range slices.Sorted(maps.Keys(t.asked)) {
+		value, want := has[name], t.asked[name]
+		if value == nil || !reflect.TypeOf(want).Comparable() || value == want {
 			continue
 		}
-		asked := wanted[name]
-		if reflect.ValueOf(asked).IsZero() {
-			if option.ZeroIsDefault {
-				continue
-			}
-			asked = cmp.Or(option.ZeroMeans, asked)
+		if want != false && reflect.ValueOf(want).IsZero() {
+			continue
 		}
-		if value != asked {
-			errs = append(
-				errs,
-				&driver.OptionError{Name: name, Err: fmt.Errorf("%s exists with %v, asked for %v", t.Name, value, asked)},
-			)
-		}
+		err := fmt.Errorf("%s exists with %v, asked for %v", t.Name, value, want)
+		errs = append(errs, &driver.OptionError{Name: name, Err: err})
 	}
 	return errors.Join(errs...)
 }

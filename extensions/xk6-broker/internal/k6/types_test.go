@@ -100,7 +100,6 @@ func TestTheTypesHaveTheOptionsThatTheCodeKnows(t *testing.T) {
 		"ProduceOptions":  {`await p.produce({ zzz: 1 })`},
 		"Payload":         {`await p.produce({ count: 1, payload: { zzz: 1 } })`},
 		"ConsumeOptions":  {`await c.consume({ zzz: 1 })`},
-		"bodies(":         {`broker.bodies('f', { zzz: 1 })`},
 		"receive(":        {`await c.receive({ zzz: 1 })`},
 		"nack(":           {`await c.nack([], { zzz: 1 })`},
 		"request(":        {`await p.request('x', { zzz: 1 })`},

@@ -1,7 +1,6 @@
 package payload
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 )
@@ -9,7 +8,6 @@ import (
 // Keys chooses the key of a message.
 type Keys interface {
 	choose(n, random uint64) []byte
-	fmt.Stringer
 }
 
 // named are the keys "key-0", "key-1", …, shared by all messages.
@@ -29,7 +27,6 @@ type inTurn struct{ named }
 func InTurn(count int) Keys { return inTurn{newNamed(count)} }
 
 func (k inTurn) choose(n, _ uint64) []byte { return k.named[n%uint64(len(k.named))] }
-func (k inTurn) String() string            { return strconv.Itoa(len(k.named)) }
 
 type atRandom struct{ named }
 
@@ -37,12 +34,10 @@ type atRandom struct{ named }
 func AtRandom(count int) Keys { return atRandom{newNamed(count)} }
 
 func (k atRandom) choose(_, random uint64) []byte { return k.named[below(random, len(k.named))] }
-func (k atRandom) String() string                 { return fmt.Sprintf("%d, uniform", len(k.named)) }
 
 type zipf struct {
 	named
-	exponent float64
-	by       *weighted
+	by *weighted
 }
 
 // Zipf returns count keys, the i-th, from 1, with the weight 1/i^exponent.
@@ -51,13 +46,10 @@ func Zipf(count int, exponent float64) Keys {
 	for i := range weights {
 		weights[i] = math.Pow(float64(i+1), -exponent)
 	}
-	return zipf{newNamed(count), exponent, newWeighted(weights)}
+	return zipf{newNamed(count), newWeighted(weights)}
 }
 
 func (k zipf) choose(_, random uint64) []byte { return k.named[k.by.choose(random)] }
-func (k zipf) String() string {
-	return fmt.Sprintf("%d, zipf with exponent %g", len(k.named), k.exponent)
-}
 
 type recordedKeys [][]byte
 
@@ -65,4 +57,3 @@ type recordedKeys [][]byte
 func RecordedKeys(keys [][]byte) Keys { return recordedKeys(keys) }
 
 func (k recordedKeys) choose(n, _ uint64) []byte { return k[n%uint64(len(k))] }
-func (k recordedKeys) String() string            { return "of the trace" }

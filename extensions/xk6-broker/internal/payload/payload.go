@@ -5,7 +5,6 @@ package payload
 import (
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
@@ -41,9 +40,6 @@ func (s *Spec) Check(front int) error {
 	case s.Bodies != nil:
 		return nil
 	}
-	if mean := s.Size.Mean(); math.IsNaN(mean) || math.IsInf(mean, 0) {
-		return fmt.Errorf(`option "payload.size": %v has next to nothing between its bounds`, s.Size)
-	}
 	if least := s.Size.Least(); least < front {
 		return fmt.Errorf(`option "payload.size": %d is less than the %d bytes of the trace stamp: `+
 			`make it larger, or set the producer's option "stamp" to header or off`, least, front)
@@ -68,7 +64,7 @@ const (
 	drawSize = iota
 	drawKey
 	drawBody
-	drawBatch
+	_ // was the size of a batch
 	drawNoise
 )
 
@@ -84,9 +80,4 @@ func mix(z uint64) uint64 {
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb
 	return z ^ z>>31
-}
-
-// Batch returns the size of the n-th batch, from least to most, all equally likely.
-func (s *Spec) Batch(n uint64, least, most int) int {
-	return least + below(s.draw(n, drawBatch), most-least+1)
 }

@@ -129,17 +129,6 @@ func QuantileName(q float64) string {
 	return "p" + strconv.FormatFloat(math.Round(q*1e8)/1e6, 'f', -1, 64)
 }
 
-// Spell returns the supported percentiles of a distribution by their names.
-func Spell(h *hist.Histogram) map[string]int64 {
-	spelt := map[string]int64{}
-	for _, p := range h.Percentiles(quantiles) {
-		if p.Supported {
-			spelt[QuantileName(p.Q)] = p.Value
-		}
-	}
-	return spelt
-}
-
 // Describe sets the percentiles of all topics and phases.
 func Describe(r *result.Result) {
 	for i := range r.Topics {

@@ -16,7 +16,6 @@ import (
 type Circumstances struct {
 	Dropped  uint64        // dropped iterations
 	Unserved uint64        // arrivals of an open executor that never had an iteration
-	Stranded uint64        // VUs whose scripts did not resume after an interruption
 	CPU      float64       // the share of its CPUs that the process used, 0 to 1
 	Ended    string        // why the test ended early, as a variant of [reason.EndedEarly]; "" if it did not
 	After    time.Duration // how long after its start it ended
@@ -117,9 +116,6 @@ func (j *judge) judgeProcess() {
 
 // judgeEnd adds the ways in which the test ended early, and a generator at its limit.
 func (j *judge) judgeEnd(c Circumstances) {
-	if c.Stranded > 0 {
-		j.invalid(place{}, reason.EndedEarly, facts{"why": "stranded", "count": c.Stranded})
-	}
 	if c.Ended != "" {
 		j.invalid(place{}, reason.EndedEarly, facts{"why": c.Ended, "after": c.After})
 	}
