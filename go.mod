@@ -20,7 +20,6 @@ require (
 )
 
 require (
-	github.com/gofrs/flock v0.13.1 // indirect
 	github.com/xdg-go/pbkdf2 v1.0.0 // indirect
 	github.com/xdg-go/scram v1.2.0 // indirect
 	github.com/xdg-go/stringprep v1.0.4 // indirect

@@ -28,6 +28,7 @@ require (
 	github.com/mschoch/smat v0.2.0 // indirect
 	github.com/prometheus/procfs v0.21.1 // indirect
 	go.uber.org/goleak v1.3.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.6 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 )
 
