@@ -32,7 +32,7 @@ type flusher struct {
 	mu       sync.Mutex
 	closed   bool
 	tags     map[labels]*metrics.TagSet
-	thinners map[thinnerKey]*samples.Trend
+	trends   map[metrics.TimeSeries]*samples.Trend
 	accounts map[engine.GroupKey]account.Account
 	flushed  time.Time
 }
@@ -43,16 +43,9 @@ type labels struct {
 	phase string
 }
 
-type thinnerKey struct {
-	series *engine.Series
-	phase  string
-	loop   recording.Loop
-	trend  recording.Trend
-}
-
 func startFlusher(r *run) *flusher {
 	f := &flusher{
-		run: r, tags: map[labels]*metrics.TagSet{}, thinners: map[thinnerKey]*samples.Trend{},
+		run: r, tags: map[labels]*metrics.TagSet{}, trends: map[metrics.TimeSeries]*samples.Trend{},
 		accounts: map[engine.GroupKey]account.Account{}, flushed: time.Now(),
 	}
 	r.mark("start", f.flushed)
@@ -80,7 +73,7 @@ func (f *flusher) halt() {
 func (f *flusher) flush() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	b := f.collect(f.measured(), false)
+	b := f.collect(f.measured())
 	f.run.push(b.Close())
 }
 
@@ -106,7 +99,7 @@ func (f *flusher) begin(phase string) error {
 	if err != nil || deltas == nil {
 		return err
 	}
-	b := f.collect(deltas, false)
+	b := f.collect(deltas)
 	f.run.push(b.Close())
 	f.run.mark("phase "+phase, b.Now)
 	f.run.remember("phase "+phase, b.Now)
@@ -118,7 +111,7 @@ func (f *flusher) last() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.closed = true
-	rest := f.collect(f.measured(), true)
+	rest := f.collect(f.measured())
 	f.run.push(rest.Close())
 	f.run.mark("end", rest.Now) // before the thresholds
 	result := f.run.buildResult()
@@ -126,18 +119,14 @@ func (f *flusher) last() {
 	f.run.end.final.Store(result)
 	f.run.collector.Unwatch()
 	b := &samples.Bundle{Now: rest.Now}
-	valid := 0.0
-	if result.Verdict.Valid {
-		valid = 1
-	}
-	b.Add(f.run.metrics.valid, f.run.state.Load().runTags, valid)
+	b.Add(f.run.metrics.valid, f.run.state.Load().runTags, validity(result))
 	f.fates(result, b)
 	f.curves(result, b)
 	f.run.push(b.Close())
 }
 
-// collect makes samples of measurements. The last call holds nothing back.
-func (f *flusher) collect(measured []engine.Delta, last bool) *samples.Bundle {
+// collect makes samples of measurements.
+func (f *flusher) collect(measured []engine.Delta) *samples.Bundle {
 	b := &samples.Bundle{From: f.flushed, Now: time.Now()}
 	defer func() { f.flushed = b.End() }()
 	for i, d := range measured {
@@ -146,14 +135,10 @@ func (f *flusher) collect(measured []engine.Delta, last bool) *samples.Bundle {
 		b.Shift = time.Duration(i)
 		for l := range d.Trends {
 			for t, interval := range d.Trends[l] {
-				f.trend(thinnerKey{d.Series, d.Phase, recording.Loop(l), recording.Trend(t)}, interval, tags, last, b)
+				if interval != nil && interval.Count() > 0 {
+					f.trend(recording.Trend(t), interval, trendTags(tags, recording.Trend(t), recording.Loop(l)), b)
+				}
 			}
-		}
-	}
-	for key := range f.thinners {
-		if last { // the rest of each trend
-			b.Shift++
-			f.trend(key, nil, f.tagsOf(labels{key.series.Labels, key.phase}), true, b)
 		}
 	}
 	f.accounting(b)
@@ -226,24 +211,19 @@ func (f *flusher) counters(d *engine.Delta, tags *metrics.TagSet, b *samples.Bun
 }
 
 // trend adds an interval of a trend: samples within the budget, and exact quantiles as gauges.
-func (f *flusher) trend(key thinnerKey, interval *hist.Histogram, tags *metrics.TagSet, last bool, b *samples.Bundle) {
-	th := f.thinners[key]
-	if th == nil {
-		if interval == nil {
-			return
-		}
-		th = &samples.Trend{Budget: f.run.state.Load().budget}
-		f.thinners[key] = th
-	}
-	tags = trendTags(tags, key.trend, key.loop)
-	if interval != nil && interval.Count() > 0 {
-		for _, q := range quantiles {
-			if q.q == 1 || interval.Supported(q.q) {
-				b.Add(f.run.metrics.quantiles[key.trend], tags.With("quantile", q.name), ms(interval.Quantile(q.q)))
-			}
+func (f *flusher) trend(t recording.Trend, interval *hist.Histogram, tags *metrics.TagSet, b *samples.Bundle) {
+	for _, q := range quantiles {
+		if q.q == 1 || interval.Supported(q.q) {
+			b.Add(f.run.metrics.quantiles[t], tags.With("quantile", q.name), ms(interval.Quantile(q.q)))
 		}
 	}
-	b.Spread(f.run.metrics.trends[key.trend], tags, th.Take(interval, f.run.peak.Load(), last))
+	series := metrics.TimeSeries{Metric: f.run.metrics.trends[t], Tags: tags}
+	trend := f.trends[series]
+	if trend == nil {
+		trend = &samples.Trend{}
+		f.trends[series] = trend
+	}
+	b.Spread(series.Metric, tags, trend.Choose(interval))
 }
 
 // accounting adds the counts of each group since the last call.

@@ -67,7 +67,6 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 	}
 	part := p.conn.in.part()
 	loop.Share = part.Share()
-	p.conn.in.run.expectRate(due.peak * loop.Share.Fraction())
 	topic := p.conn.in.run.Topic(p.conn.address, p.config.Topic)
 	topic.Use("produce", producing(given, loop, senders))
 	senders = max(1, part.Scale(senders)) // each process sends

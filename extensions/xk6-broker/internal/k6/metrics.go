@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"go.k6.io/k6/v2/ext"
 	"go.k6.io/k6/v2/metrics"
@@ -82,24 +81,8 @@ func (m *brokerMetrics) summarized(s *metrics.Sample) bool {
 	return !slices.Contains(m.quantiles[:], s.Metric) && (s.Value != 0 || s.Metric.Type != metrics.Counter)
 }
 
-// audience is the receivers of samples: always k6's summary, and the outputs and thresholds of the
-// test.
-type audience struct {
-	stored bool            // an output stores samples with their tags
-	asked  map[string]bool // metrics with a threshold
-}
-
 // usage is k6's list of the features that a test uses. Its type is in an internal package of k6.
 type usage interface{ Map() map[string]any }
-
-func newAudience(u usage, thresholds map[string]metrics.Thresholds) audience {
-	a := audience{stored: stored(u), asked: map[string]bool{}}
-	for name := range thresholds {
-		metric, _, _ := strings.Cut(name, "{")
-		a.asked[metric] = true
-	}
-	return a
-}
 
 // stored reports whether k6 has an output. An unknown usage counts as one.
 func stored(u usage) bool {
@@ -117,15 +100,14 @@ func stored(u usage) bool {
 	})
 }
 
-// push gives samples to k6.
+// push gives samples to k6: without an output only those of its summary and of thresholds.
 func (r *run) push(samples metrics.Samples) {
 	state := r.state.Load()
-	a := state.audience
 	samples = slices.DeleteFunc(samples, func(s metrics.Sample) bool {
-		return !a.stored && !a.asked[s.Metric.Name] && !r.metrics.summarized(&s)
+		asked := len(s.Metric.Thresholds.Thresholds)+len(s.Metric.Submetrics) > 0
+		return !state.stored && !asked && !r.metrics.summarized(&s)
 	})
 	if len(samples) > 0 {
-		r.pushed.note(samples)
 		state.give(samples)
 	}
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/k6/samples"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
 )
 
@@ -46,7 +45,7 @@ func (m *Module) NewModuleInstance(vu modules.VU) modules.Instance {
 		}
 		m.run, first = run, true
 	})
-	m.run.thresholds() // k6 has them all before it makes VUs
+	m.run.limits.find() // k6 has them all before it makes VUs
 	in := &instance{
 		vu: vu, run: m.run, first: first, connections: objects{},
 		parse: builtin(vu, "JSON", "parse"), isView: builtin(vu, "ArrayBuffer", "isView"),
@@ -133,7 +132,6 @@ type run struct {
 	usage     usage // nil if k6 notes none
 	collector *engine.Collector
 	flusher   *flusher
-	pushed    pushed
 	limits    thresholds
 	dialers   dialers
 	processes processes
@@ -144,7 +142,6 @@ type run struct {
 
 	used     sync.Once
 	state    atomic.Pointer[testState] // once a VU runs
-	peak     atomic.Uint64             // messages per second, the most that a loop has announced
 	stranded atomic.Uint64             // VUs whose scripts no promise resumes
 
 	interrupted  context.Context // ends with Ctrl-C, and with the test
@@ -161,17 +158,15 @@ type testState struct {
 	builtin   *metrics.BuiltinMetrics
 	runTags   *metrics.TagSet
 	execution *lib.ExecutionState
-	budget    uint64 // samples that k6 gets of each trend each second
-
-	audience audience
-	cpu      time.Duration // of the process, at the start of the test
-	began    time.Time
+	stored    bool          // an output stores samples with their tags
+	cpu       time.Duration // of the process, at the start of the test
+	began     time.Time
 }
 
 func newRun(vu modules.VU) (*run, error) {
 	r := &run{
 		promiseGrace: promiseGrace, logger: logrus.StandardLogger(),
-		files: bodyFiles{read: map[string]*bodies{}}, pushed: pushed{values: map[metrics.TimeSeries]float64{}},
+		files: bodyFiles{read: map[string]*bodies{}},
 	}
 	var of identity
 	if env := vu.InitEnv(); env != nil {
@@ -212,16 +207,6 @@ func newRun(vu modules.VU) (*run, error) {
 	return r, nil
 }
 
-// expectRate notes the greatest rate of a loop, so that one sampling ratio fits the whole run.
-func (r *run) expectRate(perSecond float64) {
-	for n := uint64(perSecond); ; {
-		peak := r.peak.Load()
-		if n <= peak || r.peak.CompareAndSwap(peak, n) {
-			return
-		}
-	}
-}
-
 // use returns k6's state of the VU. The first call of the process starts the flow of metrics.
 func (in *instance) use() (*lib.State, error) {
 	state := in.vu.State()
@@ -248,8 +233,7 @@ func (in *instance) use() (*lib.State, error) {
 func (r *run) start(state *lib.State, execution *lib.ExecutionState, vu modules.VU) {
 	r.state.Store(&testState{
 		samples: state.Samples, builtin: state.BuiltinMetrics, runTags: execution.Test.RunTags, execution: execution,
-		budget: samples.BudgetFor(executors.Planned(execution)), audience: newAudience(r.usage, state.Options.Thresholds),
-		cpu: machine.CPU(), began: time.Now(),
+		stored: stored(r.usage), cpu: machine.CPU(), began: time.Now(),
 	})
 	if err := r.dialers.refuse(state.Options); err != nil {
 		abort(vu, err)

@@ -281,14 +281,12 @@ func (r *run) defaultName(started time.Time) string {
 
 // thinned reports whether k6 has fewer samples of a latency than there were.
 func (r *run) thinned() bool {
-	for _, trend := range r.flusher.thinners {
-		if trend.Thinned() {
+	for _, trend := range r.flusher.trends {
+		if trend.Thinned {
 			return true
 		}
 	}
-	return slices.ContainsFunc(executors.Totals(), func(t executors.ScenarioTotals) bool {
-		return t.Sampled != nil && t.Sampled.Count() < t.Lag.Count()
-	})
+	return slices.ContainsFunc(executors.Totals(), func(t executors.ScenarioTotals) bool { return t.Thinned })
 }
 
 // printTable prints the table after k6's own summary, and the path of the results.
