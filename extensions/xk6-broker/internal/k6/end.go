@@ -28,7 +28,6 @@ import (
 // ending is the state of the end of the test.
 type ending struct {
 	once  sync.Once
-	done  atomic.Bool
 	final atomic.Pointer[result.Result]
 }
 
@@ -110,27 +109,7 @@ func (r *run) within(limit, afterInterrupt time.Duration) (context.Context, cont
 }
 
 // finish ends the test once.
-func (r *run) finish() {
-	r.end.once.Do(r.close)
-	r.end.done.Store(true)
-}
-
-// ended reports whether the test has ended. k6 has no event for the end if it panics: then the test
-// ends here.
-func (r *run) ended(vu modules.VU) bool {
-	if r.end.done.Load() {
-		return true
-	}
-	state := r.state.Load()
-	if state == nil { // no broker was used; a VU that runs has k6's state
-		return lib.GetExecutionState(vu.Context()) == nil
-	}
-	if state.execution.GetCurrentExecutionStatus() != lib.ExecutionStatusInterrupted {
-		return false
-	}
-	r.finish()
-	return true
-}
+func (r *run) finish() { r.end.once.Do(r.close) }
 
 // close drains, makes the result and closes everything.
 func (r *run) close() {

@@ -56,7 +56,7 @@ func startFlusher(r *run) *flusher {
 		cancel,
 		samples.Each(func(now time.Time) { f.ask(ctx, now) }),
 	}
-	if r.output.meanwhile.Load() != nil {
+	if r.output.on && r.output.meanwhile {
 		f.halts = append(f.halts, r.keepMeanwhile())
 	}
 	return f

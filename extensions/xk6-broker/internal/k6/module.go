@@ -36,24 +36,20 @@ func New() *Module { return &Module{} }
 
 // NewModuleInstance makes the instance of one VU.
 func (m *Module) NewModuleInstance(vu modules.VU) modules.Instance {
-	first := false
 	m.begin.Do(func() {
 		collector()
 		run, err := newRun(vu)
 		if err != nil {
 			common.Throw(vu.Runtime(), err)
 		}
-		m.run, first = run, true
+		m.run = run
 	})
 	m.run.limits.find() // k6 has them all before it makes VUs
 	in := &instance{
-		vu: vu, run: m.run, first: first, connections: objects{},
+		vu: vu, run: m.run, connections: objects{},
 		parse: builtin(vu, "JSON", "parse"), isView: builtin(vu, "ArrayBuffer", "isView"),
 	}
 	in.due.in = in
-	if err := in.checkSettings(); err != nil {
-		common.Throw(vu.Runtime(), err)
-	}
 	return in
 }
 
@@ -68,7 +64,6 @@ func builtin(vu modules.VU, object, name string) sobek.Callable {
 type instance struct {
 	vu      modules.VU
 	run     *run
-	first   bool // of the process: its init context runs before the test
 	due     dueTimes
 	network *driver.Network // of the VU, once it runs
 
@@ -89,8 +84,6 @@ func (in *instance) Exports() modules.Exports {
 		"mark":          in.mark,
 		"bodies":        in.bodies,
 		"phase":         in.phase,
-		"checkReport":   in.checkReport,
-		"report":        in.report,
 		"handleSummary": in.handleSummary,
 		"result":        in.result,
 	}
@@ -164,47 +157,52 @@ type testState struct {
 }
 
 func newRun(vu modules.VU) (*run, error) {
+	env := vu.InitEnv()
 	r := &run{
-		promiseGrace: promiseGrace, logger: logrus.StandardLogger(),
+		promiseGrace: promiseGrace, logger: env.Logger.WithField("source", "broker"),
 		files: bodyFiles{read: map[string]*bodies{}},
 	}
-	var of identity
-	if env := vu.InitEnv(); env != nil {
-		r.logger = env.Logger.WithField("source", "broker")
-		r.output.quiet = env.RuntimeOptions.SummaryMode.String == "disabled"
-		if env.Usage != nil {
-			r.usage = env.Usage
-		}
-		var err error
-		if of, err = identityOf(env.LookupEnv); err != nil {
-			return nil, err
-		}
-		if r.processes.coordination, err = coordinationOf(env.LookupEnv, of.run); err != nil {
-			return nil, err
-		}
-		if r.warmUp.length, r.warmUp.set, err = warmUpOf(env.LookupEnv); err != nil {
-			return nil, err
-		}
-		if r.metrics, err = registerMetrics(env.Registry); err != nil {
-			return nil, err
-		}
-		// k6 refuses thresholds on unknown metrics after it has read the script, before there is an
-		// executor.
-		queue, err := executors.RegisterMetrics(env.Registry)
-		if err != nil {
-			return nil, err
-		}
-		r.limits.subjects, r.limits.noTags = subjects(r.metrics, queue), env.Registry.RootTagSet()
+	if env.Usage != nil {
+		r.usage = env.Usage
 	}
-	if r.processes.coordination != nil {
-		of.run = cmp.Or(of.run, envCoordinator) // until the coordinator sends the test's name
-		r.output.wanted.Store(true)
+	id, err := r.readEnvironment(env)
+	if err != nil {
+		return nil, err
 	}
-	r.Run, r.processes.shared = engine.NewRun(of.run, of.processes), of.run != ""
+	if r.metrics, err = registerMetrics(env.Registry); err != nil {
+		return nil, err
+	}
+	// k6 refuses thresholds on unknown metrics after it has read the script, before there is an
+	// executor.
+	queue, err := executors.RegisterMetrics(env.Registry)
+	if err != nil {
+		return nil, err
+	}
+	r.limits.subjects, r.limits.noTags = subjects(r.metrics, queue), env.Registry.RootTagSet()
+	r.Run, r.processes.shared = engine.NewRun(id.run, id.processes), id.run != ""
 	r.interrupted, r.stopWaiting = context.WithCancel(context.Background())
 	r.collector = r.NewCollector()
 	r.subscribe(vu)
 	return r, nil
+}
+
+// readEnvironment reads the variables of the environment.
+func (r *run) readEnvironment(env *common.InitEnvironment) (id identity, err error) {
+	if r.output.settings, err = settingsOf(env.RuntimeOptions.Env); err != nil {
+		return id, err
+	}
+	r.output.quiet = env.RuntimeOptions.SummaryMode.String == "disabled"
+	if id, err = identityOf(env.LookupEnv); err != nil {
+		return id, err
+	}
+	if r.processes.coordination, err = coordinationOf(env.LookupEnv, id.run); err != nil {
+		return id, err
+	}
+	if r.processes.coordination != nil {
+		id.run = cmp.Or(id.run, envCoordinator) // until the coordinator sends the test's name
+	}
+	r.warmUp.length, r.warmUp.set, err = warmUpOf(env.LookupEnv)
+	return id, err
 }
 
 // use returns k6's state of the VU. The first call of the process starts the flow of metrics.
