@@ -219,7 +219,7 @@ func (in *instance) use() (*lib.State, error) {
 		in.network = networkOf(state)
 	}
 	in.run.used.Do(func() { in.run.start(state, execution, in.vu) })
-	if err := in.run.coordinated(in.vu.Context()); err != nil {
+	if _, err := in.run.client(in.vu.Context()); err != nil {
 		abort(in.vu, err)
 		return nil, err
 	}
