@@ -115,10 +115,6 @@ func (r *run) finish() { r.end.once.Do(r.close) }
 func (r *run) close() {
 	state := r.state.Load()
 	if state == nil {
-		ctx, cancel := context.WithTimeout(context.Background(), engine.OpenTimeout)
-		defer cancel()
-		r.part(ctx)
-		r.disconnect(ctx)
 		r.closeUnused()
 		return
 	}
@@ -151,21 +147,25 @@ func (r *run) close() {
 	r.disconnect(ctx)
 }
 
-func (r *run) disconnect(ctx context.Context) {
-	if err := r.Disconnect(ctx); err != nil {
-		r.logger.WithError(err).Warn("not every connection closed well")
-	}
-}
-
 // closeUnused ends a test that never used a broker. Its thresholds on the module's metrics fail.
 func (r *run) closeUnused() {
+	ctx, cancel := context.WithTimeout(context.Background(), engine.OpenTimeout)
+	defer cancel()
+	r.part(ctx)
+	r.disconnect(ctx)
 	result := r.buildResult()
 	r.decide(result)
 	r.end.final.Store(result)
 	for _, t := range result.Thresholds {
-		if !t.Judged {
-			r.logger.Warnf("threshold %s %s could not be judged, and fails: %s", t.Metric, t.Source, t.Why)
+		if !t.Held {
+			r.logger.Warnf("threshold %s %s fails: no broker was used", t.Metric, t.Source)
 		}
+	}
+}
+
+func (r *run) disconnect(ctx context.Context) {
+	if err := r.Disconnect(ctx); err != nil {
+		r.logger.WithError(err).Warn("not every connection closed well")
 	}
 }
 

@@ -31,22 +31,15 @@ type flusher struct {
 
 	mu       sync.Mutex
 	closed   bool
-	tags     map[labels]*metrics.TagSet
 	trends   map[metrics.TimeSeries]*samples.Trend
 	accounts map[engine.GroupKey]account.Account
 	flushed  time.Time
 }
 
-// labels are the labels of a series in a phase; "" if the run has no phases.
-type labels struct {
-	engine.Labels
-	phase string
-}
-
 func startFlusher(r *run) *flusher {
 	f := &flusher{
-		run: r, tags: map[labels]*metrics.TagSet{}, trends: map[metrics.TimeSeries]*samples.Trend{},
-		accounts: map[engine.GroupKey]account.Account{}, flushed: time.Now(),
+		run: r, flushed: time.Now(),
+		trends: map[metrics.TimeSeries]*samples.Trend{}, accounts: map[engine.GroupKey]account.Account{},
 	}
 	r.mark("start", f.flushed)
 	ctx, cancel := context.WithCancel(r.interrupted)
@@ -101,7 +94,6 @@ func (f *flusher) begin(phase string) error {
 	}
 	b := f.collect(deltas)
 	f.run.push(b.Close())
-	f.run.mark("phase "+phase, b.Now)
 	f.run.remember("phase "+phase, b.Now)
 	return nil
 }
@@ -130,7 +122,10 @@ func (f *flusher) collect(measured []engine.Delta) *samples.Bundle {
 	b := &samples.Bundle{From: f.flushed, Now: time.Now()}
 	defer func() { f.flushed = b.End() }()
 	for i, d := range measured {
-		tags := f.tagsOf(labels{d.Series.Labels, d.Phase})
+		tags := tagsOf(d.Series.Labels)
+		if d.Phase != "" {
+			tags = tags.With(phaseTag, d.Phase)
+		}
 		f.counters(&d, tags, b)
 		b.Shift = time.Duration(i)
 		for l := range d.Trends {
@@ -145,17 +140,6 @@ func (f *flusher) collect(measured []engine.Delta) *samples.Bundle {
 	b.Add(f.run.metrics.inFlight, f.run.state.Load().runTags, float64(f.run.InFlight()))
 	b.Add(f.run.metrics.cpu, f.run.state.Load().runTags, f.run.collector.CPU())
 	return b
-}
-
-func (f *flusher) tagsOf(l labels) *metrics.TagSet {
-	tags, ok := f.tags[l]
-	if !ok {
-		if tags = tagsOf(l.Labels); l.phase != "" {
-			tags = tags.With(phaseTag, l.phase)
-		}
-		f.tags[l] = tags
-	}
-	return tags
 }
 
 // tagsOf returns the tags of a series.

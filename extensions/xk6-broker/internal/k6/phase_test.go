@@ -64,7 +64,7 @@ func TestAScriptDividesItsRun(t *testing.T) {
 			t.Errorf("%s %s: %+v", c.phase, c.source, d)
 		}
 	}
-	for call, want := range map[string]string{`broker.phase('')`: errNoPhase.Error(), `broker.phase()`: "", `connectLate()`: errLateWarmUp.Error()} {
+	for call, want := range map[string]string{`broker.phase('')`: "phase: the name is empty", `broker.phase()`: "", `connectLate()`: errLateWarmUp.Error()} {
 		s.mustRun(`globalThis.connectLate = () => broker.connect('memory://127.0.0.1:7', { warmup: '1s' })`)
 		if _, err := s.run(call); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", call, err)
