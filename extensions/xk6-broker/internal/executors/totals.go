@@ -23,9 +23,8 @@ type ScenarioTotals struct {
 	Started  uint64 // arrivals with an iteration
 	Unserved uint64 // arrivals that get none, after the scenario
 
-	Lag     *hist.Histogram // from due to the start of the iteration, in ns
-	Thinned bool            // k6 has not each value of Lag; false until the scenario is over
-	Tags    *metrics.TagSet `json:"-"`
+	Lag  *hist.Histogram // from due to the start of the iteration, in ns
+	Tags *metrics.TagSet `json:"-"`
 }
 
 var tallies struct {
@@ -51,7 +50,6 @@ type tally struct {
 	metrics  *Metrics
 	tags     *metrics.TagSet // of all samples
 	lag      *hist.Recorder
-	thinned  atomic.Bool            // k6 has not each lag
 	final    atomic.Pointer[uint64] // arrivals that were due at the end
 
 	out   chan<- metrics.SampleContainer
@@ -76,7 +74,7 @@ func newTally(scenario string, l *line, m *Metrics, tags *metrics.TagSet) *tally
 func (t *tally) totals() ScenarioTotals {
 	s := ScenarioTotals{
 		Scenario: t.scenario, Started: t.line.taken.Load(),
-		Lag: t.lag.Snapshot(), Thinned: t.thinned.Load(), Tags: t.tags,
+		Lag: t.lag.Snapshot(), Tags: t.tags,
 	}
 	if due := t.final.Load(); due != nil {
 		s.Due, s.Unserved = *due, *due-s.Started
@@ -98,7 +96,6 @@ func (t *tally) finish() {
 	t.final.Store(&due)
 	t.halt()
 	t.flush(true)
-	t.thinned.Store(t.trend.Thinned)
 }
 
 // flush gives k6 an interval.

@@ -217,11 +217,11 @@ func (f *flusher) accounting(b *samples.Bundle) {
 		before := f.accounts[key]
 		f.accounts[key] = a
 		tags := named(f.run.state.Load().runTags, key.Driver, key.Topic, key.Group)
-		b.Count(m.duplicated, tags, float64(a.Duplicated-before.Duplicated))
+		b.Count(m.account["duplicated"], tags, float64(a.Duplicated-before.Duplicated))
 		if !a.Unordered {
-			b.Count(m.reordered, tags, float64(a.Reordered-before.Reordered))
+			b.Count(m.account["reordered"], tags, float64(a.Reordered-before.Reordered))
 		}
-		b.Count(m.redelivered, tags, float64(a.Redelivered-before.Redelivered))
+		b.Count(m.account["redelivered"], tags, float64(a.Redelivered-before.Redelivered))
 	}
 }
 
@@ -231,13 +231,13 @@ func (f *flusher) fates(r *result.Result, b *samples.Bundle) {
 	for _, t := range r.Topics {
 		for _, g := range t.Groups {
 			tags := named(f.run.state.Load().runTags, t.Driver, t.Topic, g.Group)
-			b.Count(m.lost, tags, float64(g.Lost))
-			b.Count(m.uncertain, tags, float64(g.Uncertain))
+			b.Count(m.account["lost"], tags, float64(g.Lost))
+			b.Count(m.account["uncertain"], tags, float64(g.Uncertain))
 			if g.Group == account.ReadBack {
 				continue
 			}
-			b.Count(m.undelivered, tags, float64(g.Undelivered))
-			b.Count(m.drained, tags, float64(g.Drained))
+			b.Count(m.account["undelivered"], tags, float64(g.Undelivered))
+			b.Count(m.account["drained"], tags, float64(g.Drained))
 			b.Count(m.counters[recording.Corrupted], tags, 0) // a zero is shown
 		}
 	}

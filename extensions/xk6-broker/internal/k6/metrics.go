@@ -17,13 +17,15 @@ type brokerMetrics struct {
 	quantiles [recording.NumTrends]*metrics.Metric
 	counters  [recording.NumCounters]*metrics.Metric // nil for a counter that is part of another metric
 
-	settled, errors, marks             *metrics.Metric
-	lost, undelivered                  *metrics.Metric
-	uncertain, drained                 *metrics.Metric
-	duplicated, reordered, redelivered *metrics.Metric
-	backlog, inFlight, valid, cpu      *metrics.Metric
-	curve                              *metrics.Metric
+	account map[string]*metrics.Metric // by the names of accountCounts
+
+	settled, errors, marks        *metrics.Metric
+	backlog, inFlight, valid, cpu *metrics.Metric
+	curve                         *metrics.Metric
 }
+
+// accountCounts are the counters of an account.
+var accountCounts = []string{"lost", "undelivered", "uncertain", "drained", "duplicated", "reordered", "redelivered"}
 
 const prefix = "broker_"
 
@@ -37,21 +39,18 @@ func registerMetrics(r *metrics.Registry) (*brokerMetrics, error) {
 		return registered
 	}
 	m := &brokerMetrics{
-		settled:     register("settled", metrics.Counter),
-		errors:      register("errors", metrics.Counter),
-		marks:       register("marks", metrics.Counter),
-		lost:        register("lost", metrics.Counter),
-		undelivered: register("undelivered", metrics.Counter),
-		uncertain:   register("uncertain", metrics.Counter),
-		drained:     register("drained", metrics.Counter),
-		duplicated:  register("duplicated", metrics.Counter),
-		reordered:   register("reordered", metrics.Counter),
-		redelivered: register("redelivered", metrics.Counter),
-		backlog:     register("backlog", metrics.Gauge),
-		inFlight:    register("in_flight", metrics.Gauge),
-		valid:       register("valid", metrics.Gauge),
-		cpu:         register("cpu", metrics.Gauge),
-		curve:       register("curve", metrics.Gauge, metrics.Time),
+		account:  map[string]*metrics.Metric{},
+		settled:  register("settled", metrics.Counter),
+		errors:   register("errors", metrics.Counter),
+		marks:    register("marks", metrics.Counter),
+		backlog:  register("backlog", metrics.Gauge),
+		inFlight: register("in_flight", metrics.Gauge),
+		valid:    register("valid", metrics.Gauge),
+		cpu:      register("cpu", metrics.Gauge),
+		curve:    register("curve", metrics.Gauge, metrics.Time),
+	}
+	for _, count := range accountCounts {
+		m.account[count] = register(count, metrics.Counter)
 	}
 	for t := range recording.Trend(recording.NumTrends) {
 		m.trends[t] = register(t.String(), metrics.Trend, metrics.Time)
@@ -75,7 +74,7 @@ func (m *brokerMetrics) summarized(s *metrics.Sample) bool {
 	switch s.Metric {
 	case m.cpu, m.curve, m.marks: // one line is no summary of these
 		return false
-	case m.lost, m.duplicated, m.reordered:
+	case m.account["lost"], m.account["duplicated"], m.account["reordered"]:
 		return true
 	}
 	return !slices.Contains(m.quantiles[:], s.Metric) && (s.Value != 0 || s.Metric.Type != metrics.Counter)

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,7 +15,6 @@ import (
 	"go.k6.io/k6/v2/lib"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/k6/samples"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
@@ -174,14 +172,11 @@ func (m *Module) ExitCode(code int) int {
 
 // scriptFile returns the name of the script's file; "" for standard input.
 func (r *run) scriptFile() string {
-	var archive *lib.Archive
-	if runner := r.state.Load().execution.Test.Runner; runner != nil {
-		archive = runner.MakeArchive()
-	}
-	if archive == nil || archive.FilenameURL == nil {
+	runner := r.state.Load().execution.Test.Runner
+	if runner == nil {
 		return ""
 	}
-	if base := path.Base(archive.FilenameURL.Path); base != "-" && base != "/" && base != "." {
+	if base := path.Base(runner.MakeArchive().FilenameURL.Path); base != "-" {
 		return base
 	}
 	return ""
@@ -203,28 +198,14 @@ func (r *run) defaultName(started time.Time) string {
 	return report.Sanitise(name)
 }
 
-// thinned reports whether k6 has fewer samples of a latency than there were.
-func (r *run) thinned() bool {
-	for _, trend := range r.flusher.trends {
-		if trend.Thinned {
-			return true
-		}
-	}
-	return slices.ContainsFunc(executors.Totals(), func(t executors.ScenarioTotals) bool { return t.Thinned })
-}
-
 // printTable prints the table after k6's own summary, and the path of the results.
 func (r *run) printTable() {
 	if r.state.Load() == nil || r.output.quiet {
 		return
 	}
 	err := report.Text(os.Stdout, r.result())
-	if r.thinned() {
-		fmt.Printf(
-			"  (k6's summary has up to %d samples a second of each latency; this table and the thresholds have all)\n\n",
-			samples.Budget,
-		)
-	}
+	fmt.Printf("  (k6's summary has up to %d samples a second of each latency; this table and the thresholds have all)\n\n",
+		samples.Budget)
 	if done := r.output.reported.Load(); done != nil {
 		if done.folder != "" {
 			path := filepath.Join(done.folder, report.PageFile)

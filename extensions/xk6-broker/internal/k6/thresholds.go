@@ -26,15 +26,9 @@ type subject struct {
 // subjects lists the metrics: latencies, counts of the account and the verdict. k6 decides
 // thresholds on all others, of which it has every sample.
 func subjects(m *brokerMetrics, queue *executors.Metrics) []subject {
-	all := []subject{
-		{m.lost, accountCount("lost")},
-		{m.undelivered, accountCount("undelivered")},
-		{m.uncertain, accountCount("uncertain")},
-		{m.drained, accountCount("drained")},
-		{m.duplicated, accountCount("duplicated")},
-		{m.reordered, accountCount("reordered")},
-		{m.redelivered, accountCount("redelivered")},
-		{queue.Wait, (*judge).wait},
+	all := []subject{{queue.Wait, (*judge).wait}}
+	for _, count := range accountCounts {
+		all = append(all, subject{m.account[count], accountCount(count)})
 	}
 	for t, metric := range m.trends {
 		all = append(all, subject{metric, latency(recording.Trend(t))})

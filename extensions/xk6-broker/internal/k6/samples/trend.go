@@ -13,8 +13,6 @@ const Budget = 100
 
 // Trend chooses the samples of one trend.
 type Trend struct {
-	Thinned bool // values were left out
-
 	greatest int64 // of the run so far
 }
 
@@ -26,7 +24,6 @@ func (t *Trend) Choose(interval *hist.Histogram) []int64 {
 	if count == 0 {
 		return nil
 	}
-	t.Thinned = t.Thinned || interval.Count() > Budget
 	distance := float64(interval.Count()) / float64(count)
 	values := make([]int64, 0, count)
 	rank := uint64(0)

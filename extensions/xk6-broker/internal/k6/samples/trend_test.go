@@ -29,9 +29,6 @@ func TestChoose_FewValues_AllOfThem(t *testing.T) {
 		if len(got) != len(values) || len(got) > 0 && got[len(got)-1] != values[len(values)-1] {
 			t.Errorf("%v of %v", got, values)
 		}
-		if trend.Thinned {
-			t.Errorf("all of %v passed", values)
-		}
 	}
 }
 
@@ -40,7 +37,7 @@ func TestChoose_ManyValues_KeepTheirQuantilesWithinTheBudget(t *testing.T) {
 	var trend samples.Trend
 	for range 10 {
 		got := trend.Choose(interval(n))
-		if len(got) != samples.Budget || !trend.Thinned {
+		if len(got) != samples.Budget {
 			t.Fatalf("%d samples, want %d", len(got), samples.Budget)
 		}
 		if slices.IsSorted(got) {
