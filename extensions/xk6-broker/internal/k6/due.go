@@ -47,7 +47,7 @@ func (d *dueTimes) next() engine.Timing {
 	}
 	if first {
 		d.lag = 0
-		// After k6 has dropped an arrival the due time is not known, and the dropped arrivals are a
+		// After k6 has dropped an arrival there is no due time, and the dropped arrivals are a
 		// reason against the run.
 		if d.in.run.dropped() == 0 {
 			d.lag = max(0, now-d.slots.due(state))

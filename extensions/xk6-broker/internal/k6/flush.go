@@ -27,8 +27,6 @@ type flusher struct {
 	run   *run
 	halts []func()
 
-	unsaved sync.Once // an error of the disk is logged once
-
 	mu       sync.Mutex
 	closed   bool
 	trends   map[metrics.TimeSeries]*samples.Trend
@@ -73,11 +71,7 @@ func (f *flusher) flush() {
 // measured returns the measurements since the last call.
 func (f *flusher) measured() []engine.Delta {
 	deltas := f.run.collector.Collect()
-	if err := f.run.collector.Save(); err != nil {
-		f.unsaved.Do(func() {
-			f.run.logger.WithError(err).Warn("the recording could not be written to disk; the test goes on")
-		})
-	}
+	f.run.warnUnkept(f.run.collector.Save())
 	return deltas
 }
 

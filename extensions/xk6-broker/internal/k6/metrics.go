@@ -99,7 +99,7 @@ func stored(u usage) bool {
 	})
 }
 
-// push gives samples to k6: without an output only those of its summary and of thresholds.
+// push gives samples to k6: without an output only samples of its summary and of thresholds.
 func (r *run) push(samples metrics.Samples) {
 	state := r.state.Load()
 	samples = slices.DeleteFunc(samples, func(s metrics.Sample) bool {

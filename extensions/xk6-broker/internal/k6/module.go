@@ -179,7 +179,7 @@ func newRun(vu modules.VU) (*run, error) {
 		return nil, err
 	}
 	r.limits.subjects, r.limits.noTags = subjects(r.metrics, queue), env.Registry.RootTagSet()
-	r.Run, r.processes.shared = engine.NewRun(id.run, id.processes), id.run != ""
+	r.Run = engine.NewRun(id.run, id.processes)
 	r.interrupted, r.stopWaiting = context.WithCancel(context.Background())
 	r.collector = r.NewCollector()
 	r.subscribe(vu)

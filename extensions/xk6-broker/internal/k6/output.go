@@ -48,10 +48,11 @@ type output struct {
 	settings
 
 	quiet    bool                     // k6 prints no summary
+	unkept   sync.Once                // an error of the results so far is logged once
 	reported atomic.Pointer[reported] // once the results were written
 }
 
-// reported is what was written.
+// reported is the folder once it was written.
 type reported struct {
 	folder string // "" if there is none
 	err    error
@@ -135,16 +136,17 @@ func (r *run) savedLedger() *account.Ledger {
 // keepMeanwhile writes the results so far once a second, until halt is called.
 func (r *run) keepMeanwhile() (halt func()) {
 	folder := r.output.folder.Meanwhile()
-	var warned sync.Once
-	write := func(err error) {
-		if err != nil {
-			warned.Do(func() { r.logger.WithError(err).Warn("the results so far could not be written") })
-		}
-	}
-	update := func() { write(folder.WriteMeanwhile(r.unmeasured(), r.savedLedger())) }
+	update := func() { r.warnUnkept(folder.WriteMeanwhile(r.unmeasured(), r.savedLedger())) }
 	update() // makes the folder
-	write(r.collector.RecordTo(filepath.Join(folder.Path(), report.RecordingFile)))
+	r.warnUnkept(r.collector.RecordTo(filepath.Join(folder.Path(), report.RecordingFile)))
 	return samples.Each(func(time.Time) { update() })
+}
+
+// warnUnkept logs the first error of writing the results so far.
+func (r *run) warnUnkept(err error) {
+	if err != nil {
+		r.output.unkept.Do(func() { r.logger.WithError(err).Warn("the results so far could not be written") })
+	}
 }
 
 // unwritten returns the error if requested results are not all written.
@@ -192,7 +194,7 @@ func (r *run) defaultName(started time.Time) string {
 	name += "-" + started.UTC().Format(nameTime)
 	if n, index := r.Processes(); index >= 0 {
 		name += fmt.Sprintf("-%d-of-%d", index+1, n)
-	} else if r.processes.shared {
+	} else if r.Named() {
 		name += fmt.Sprintf("-%08x", r.Instance())
 	}
 	return report.Sanitise(name)

@@ -22,7 +22,6 @@ const (
 
 // processes is the state of this process among others.
 type processes struct {
-	shared       bool            // the test has several processes
 	segment      *result.Segment // of the test, once it runs; nil if it is not divided
 	coordination *coordination   // nil without a coordinator
 	calls        int             // of setup and teardown, which all processes make
@@ -75,7 +74,7 @@ func (r *run) join(es *lib.ExecutionState) {
 		return
 	}
 	segment := &result.Segment{
-		Of: et.Segment.String(), Sequence: et.Sequence.String(), Nameless: !r.processes.shared,
+		Of: et.Segment.String(), Sequence: et.Sequence.String(), Nameless: !r.Named(),
 	}
 	for _, c := range es.Test.Options.Scenarios.GetSortedConfigs() {
 		if !c.HasWork(et) && !executors.Ours(c) {
@@ -83,7 +82,7 @@ func (r *run) join(es *lib.ExecutionState) {
 		}
 	}
 	r.processes.segment = segment
-	if count, index := placeOf(es); count > 0 && r.processes.shared {
+	if count, index := placeOf(es); count > 0 && r.Named() {
 		r.Join(count, index)
 	}
 }

@@ -24,7 +24,7 @@ type subject struct {
 }
 
 // subjects lists the metrics: latencies, counts of the account and the verdict. k6 decides
-// thresholds on all others, of which it has every sample.
+// thresholds on all other metrics, because it has all of their samples.
 func subjects(m *brokerMetrics, queue *executors.Metrics) []subject {
 	all := []subject{{queue.Wait, (*judge).wait}}
 	for _, count := range accountCounts {
