@@ -227,34 +227,3 @@ func TestResultsThatCannotBeWrittenAnywhere(t *testing.T) {
 		}
 	}
 }
-
-// A script that asks for results and whose handleSummary fails first has not written them.
-func TestAHandleSummaryThatFailsIsToldByTheExitCode(t *testing.T) {
-	text := func(summary string) string {
-		return harness.Script(t, `import broker from 'k6/x/broker';
-const conn = broker.connect('embedded:');
-const p = conn.producer('t');
-const folder = { dir: __ENV.BROKER_REPORT_DIR, name: 'mine' };
-broker.checkReport(folder);
-export default async function () { await conn.createTopic('t'); await p.send('x'); }
-export function handleSummary() { `+summary+` }
-`)
-	}
-	for summary, want := range map[string]struct {
-		code int
-		text string
-	}{
-		`broker.report(folder);`:                                             {0, ""},
-		`throw new Error('oh dear');`:                                        {unwritten, "handleSummary did not write them"},
-		`broker.report({ dir: 'x', nam: 'mine' });`:                          {unwritten, "known are dir, name, overwrite"},
-		`try { broker.report({ nam: 1 }) } catch { broker.report(folder) };`: {0, ""},
-	} {
-		r := harness.K6(t, nil, "run", "--quiet", text(summary))
-		if r.Code != want.code || !strings.Contains(r.Stderr, want.text) || !strings.Contains(r.Stdout, "verdict:") {
-			t.Errorf("%s\n%v", summary, r)
-		}
-	}
-	if r := harness.K6(t, nil, "run", "--quiet", "--summary-mode=disabled", text("broker.report(folder);")); r.Code != 0 {
-		t.Errorf("a run that was asked for no summary\n%v", r)
-	}
-}

@@ -88,24 +88,18 @@ func TestAThresholdThatCannotBeJudgedFails(t *testing.T) {
 		"every send fails": {`
 const p = broker.connect('embedded:').producer('absent');
 export const options = { iterations: 30, thresholds: {
-  broker_lost: ['count==0'], broker_duplicated: ['count==0'], broker_corrupted: ['count==0'], broker_e2e_latency: ['p(99)<50'],
+  broker_lost: ['count==0'], broker_duplicated: ['count==0'], broker_e2e_latency: ['p(99)<50'],
   broker_publish_latency: ['p(99)<50', 'max<50', 'avg<50'], broker_valid: ['value==1'], 'broker_errors{op:send}': ['count==30'],
-  'broker_errors{kind:timeout}': ['count==0'], 'broker_curve{trend:publish_latency,quantile:0.5}': ['value<50'],
-  'broker_publish_latency_quantile{quantile:1}': ['value<50'],
+  'broker_errors{kind:timeout}': ['count==0'],
 } };
 export default async function () { await p.send('x').catch(() => {}); }`, []verdictOn{
 			{"broker_lost", "count==0", false, "no such group"},
 			{"broker_duplicated", "count==0", false, "no such group"},
-			{"broker_corrupted", "count==0", false, "nothing was received"},
 			{"broker_e2e_latency", "p(99)<50", false, "no samples"},
 			{"broker_publish_latency", "p(99)<50", false, "no samples"},
 			{"broker_publish_latency", "max<50", false, "no samples"},
 			{"broker_publish_latency", "avg<50", false, "no samples"},
 			{"broker_valid", "value==1", false, ""},
-			{"broker_errors{op:send}", "count==30", true, ""},
-			{"broker_errors{kind:timeout}", "count==0", true, ""},
-			{"broker_curve{trend:publish_latency,quantile:0.5}", "value<50", false, "it is for charts"},
-			{"broker_publish_latency_quantile{quantile:1}", "value<50", false, "it is for charts"},
 		}},
 		"nobody consumes": {`
 const conn = broker.connect('embedded:');
@@ -117,24 +111,20 @@ export async function setup() { await conn.createTopic('unheard'); }
 export default async function () { await p.send('x'); }`, []verdictOn{
 			{"broker_lost", "count==0", false, "no such group"},
 			{"broker_e2e_latency", "p(99)<50", false, "no samples"},
-			{"broker_received", "count==0", true, ""},
-			{"broker_received{topic:unheard}", "count==0", true, ""},
 		}},
 		"the module is not used": {`
 const p = broker.connect('embedded:').producer('unused');
-export const options = { iterations: 1, thresholds: { broker_lost: ['count==0'], broker_e2e_latency: ['p(99)<50'], broker_in_flight: ['value==0'] } };
+export const options = { iterations: 1, thresholds: { broker_lost: ['count==0'], broker_e2e_latency: ['p(99)<50'] } };
 export default function () {}`, []verdictOn{
 			{"broker_lost", "count==0", false, "no such group"},
 			{"broker_e2e_latency", "p(99)<50", false, "no samples"},
-			{"broker_in_flight", "value==0", false, "no samples"},
 		}},
 		"two groups of which one is idle, and a topic that is not there": {`
 const conn = broker.connect('embedded:');
 const p = conn.producer('one'), one = conn.consumer('one', { group: 'g' }), other = conn.consumer('two', { group: 'idle' });
 export const options = { scenarios: { s: { executor: 'per-vu-iterations' } }, thresholds: {
   broker_lost: ['count==0'], 'broker_lost{topic:one}': ['count==0'], 'broker_lost{consumer_group:idle}': ['count==0'],
-  'broker_lost{topic:nosuch}': ['count==0'], 'broker_e2e_latency{topic:nosuch}': ['max<50'], 'broker_sent{topic:nosuch}': ['count==0'],
-  'broker_sent{scenario:s}': ['count==50'], 'broker_sent{scenario:nosuch}': ['count==0'], 'broker_backlog{topic:nosuch}': ['value==0'],
+  'broker_lost{topic:nosuch}': ['count==0'], 'broker_e2e_latency{topic:nosuch}': ['max<50'], 'broker_sent{scenario:s}': ['count==50'],
   'broker_redelivered{consumer_group:idle}': ['count==0'], 'broker_foreign{topic:one}': ['count==0'],
 } };
 export async function setup() { for (const t of ['one', 'two']) await conn.createTopic(t); }
@@ -148,12 +138,7 @@ export default async function () {
 			{"broker_lost{consumer_group:idle}", "count==0", false, "two, idle: no message was expected"},
 			{"broker_lost{topic:nosuch}", "count==0", false, "no such group"},
 			{"broker_e2e_latency{topic:nosuch}", "max<50", false, "no samples"},
-			{"broker_sent{topic:nosuch}", "count==0", false, "nothing in the test had these tags"},
-			{"broker_sent{scenario:s}", "count==50", true, ""},
-			{"broker_sent{scenario:nosuch}", "count==0", false, "nothing in the test had these tags"},
-			{"broker_backlog{topic:nosuch}", "value==0", false, "no samples"},
 			{"broker_redelivered{consumer_group:idle}", "count==0", false, "two, idle: nothing was received"},
-			{"broker_foreign{topic:one}", "count==0", true, ""},
 		}},
 		"few of one topic beside many of another": {`
 const conn = broker.connect('embedded-nats:');
@@ -184,7 +169,6 @@ export const options = {
     broker_publish_latency: ['p(95)<60000'], 'broker_publish_latency{loop:open}': ['p(95)<60000'], 'broker_publish_latency{loop:closed}': ['p(95)<60000'],
     broker_queue_wait: ['p(95)<60000', 'p(99)<60000', 'max<60000'], 'broker_queue_wait{scenario:closed}': ['max<60000'],
     'broker_arrivals{scenario:open}': ['count==400'], broker_queue_length: ['value==0'],
-    'broker_errors{kind:broken}': ['count==0'], 'broker_sent{topci:loops}': ['count==0'],
   },
 };
 export async function send() { await p.send('x'); }
@@ -196,8 +180,6 @@ export async function closed() { for (let i = 0; i < 400; i++) await p.send('x')
 			{"broker_queue_wait", "p(99)<60000", false, "of 400 samples 4 lie beyond p99"},
 			{"broker_queue_wait", "max<60000", true, ""},
 			{"broker_queue_wait{scenario:closed}", "max<60000", false, "no samples"},
-			{"broker_errors{kind:broken}", "count==0", false, `no kind "broken"`},
-			{"broker_sent{topci:loops}", "count==0", false, "nothing in the test had these tags"},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -232,7 +214,6 @@ export default async function () {
 		verdictOn{"broker_lost{topic:sub}", "count<5", false, ""}, verdictOn{"broker_lost{topic:sub}", "count<=5", true, ""},
 		verdictOn{"broker_lost{consumer_group:g}", "count==5", true, ""}, verdictOn{"broker_lost{consumer_group:audit}", "count==0", true, ""},
 		verdictOn{"broker_undelivered", "count==0", true, ""}, verdictOn{"broker_duplicated", "count==0", true, ""},
-		verdictOn{"broker_received{consumer_group:audit}", "count==10", true, ""},
 		verdictOn{"broker_valid", "value==1", o.Result.Verdict.Valid, ""},
 		// Within what a broker can do nothing is that fast; and the samples are the group's own.
 		verdictOn{"broker_e2e_latency{consumer_group:audit}", "max<0.0001", false, ""},
@@ -276,7 +257,6 @@ export default async function () {
   for (let n = 0; n < 10;) { const got = await c.receive({ max: 10, wait: '10s' }); n += got.length; await c.ack(got); }
 }`)
 	check(t, o, r,
-		verdictOn{"broker_sent{kind:order}", "count==7", true, ""}, verdictOn{"broker_sent{size:small}", "count==10", true, ""},
 		verdictOn{"broker_lost{team:a}", "count==0", true, ""}, verdictOn{"broker_lost{team:b}", "count==0", false, "no such group"},
 		verdictOn{"broker_publish_latency{kind:order,size:small}", "max<60000", true, ""},
 		verdictOn{"broker_publish_latency{kind:refund}", "max<60000", false, "no samples"},

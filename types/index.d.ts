@@ -472,30 +472,10 @@ declare module 'k6/x/broker' {
    */
   export function result(): Result;
 
-  /** Where the results of a run go: docs/results.md. */
-  export interface ReportOptions {
-    /** The folder's name: letters, digits, '.', '_' and '-'. The script's name and the time. */
-    name?: string;
-    /** Where the folder is made. `results`. */
-    dir?: string;
-    /** Results that are there already may be replaced. */
-    overwrite?: boolean;
-  }
   /**
-   * Writes summary.json, report.html, .hgrm and .hlog, in handleSummary only. Returns the folder, which has another name than asked for if that
-   * is taken; undefined where nothing was measured, or nothing could be written anywhere. What cannot be written is told at the end, and makes k6
-   * exit with 74 instead of 0: see docs/results.md.
-   */
-  export function report(options?: ReportOptions): string | undefined;
-  /**
-   * In the init context: throws where the folder is taken before the test begins, or the options are wrong. It says that results are wanted: where
-   * none are written, k6 exits with 74 instead of 0.
-   */
-  export function checkReport(options?: ReportOptions): void;
-
-  /**
-   * Writes the results as `report` does, as the environment says (BROKER_REPORT, BROKER_REPORT_NAME, BROKER_REPORT_DIR, BROKER_REPORT_OVERWRITE, BROKER_REPORT_MEANWHILE, BROKER_COORDINATOR: see
-   * docs/results.md), and leaves k6's own summary as it is: `export { handleSummary } from 'k6/x/broker';`.
+   * Writes summary.json, report.html, .hgrm and .hlog, and leaves k6's own summary as it is: `export { handleSummary } from 'k6/x/broker';`. A script with its own handleSummary calls
+   * it there. The environment has its options (BROKER_REPORT, BROKER_REPORT_NAME, BROKER_REPORT_DIR, BROKER_REPORT_OVERWRITE, BROKER_REPORT_MEANWHILE, BROKER_COORDINATOR): see
+   * docs/results.md. If a file cannot be written, k6 exits with 74 instead of 0.
    */
   export function handleSummary(): void;
 
@@ -571,7 +551,7 @@ declare module 'k6/x/broker' {
     [name: string]: string | number | boolean | undefined;
   }
 
-  const broker: { connect: typeof connect; arrival: typeof arrival; drivers: typeof drivers; result: typeof result; report: typeof report; checkReport: typeof checkReport; handleSummary: typeof handleSummary; mark: typeof mark; phase: typeof phase };
+  const broker: { connect: typeof connect; arrival: typeof arrival; drivers: typeof drivers; result: typeof result; handleSummary: typeof handleSummary; mark: typeof mark; phase: typeof phase };
   export default broker;
 }
 

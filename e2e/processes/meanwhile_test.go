@@ -59,7 +59,7 @@ func TestResultsMeanwhile(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "whole-meanwhile")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the results so far stay: %v", err)
 	}
-	if r := harness.K6(t, env, "run", "--quiet", sendersReceivers); r.Code == 0 || !strings.Contains(r.Stderr, "BROKER_REPORT_MEANWHILE: the results so far need a name for their folder: give BROKER_REPORT_NAME") {
+	if r := harness.K6(t, env, "run", "--quiet", sendersReceivers); r.Code == 0 || !strings.Contains(r.Stderr, "BROKER_REPORT_MEANWHILE: the results so far need a name for their folder: set BROKER_REPORT_NAME") {
 		t.Error(r)
 	}
 }

@@ -18,7 +18,7 @@ import (
 // nobody sends to are the signals by which the processes wait for one another: GIVES is given, and AWAITS are waited for.
 const role = `
 import broker from 'k6/x/broker';
-const { BROKER_URL, TOPIC, ROLE, NAME, DIR, GIVES, AWAITS } = __ENV;
+const { BROKER_URL, TOPIC, ROLE, GIVES, AWAITS } = __ENV;
 const conn = broker.connect(BROKER_URL);
 const producer = conn.producer(TOPIC);
 const consumer = ROLE === 'consume' ? conn.consumer(TOPIC, { group: 'workers', start: 'earliest' }) : null;
@@ -41,7 +41,7 @@ export async function consume() {
   await signals();
   await consumer.consume({ count: Number(__ENV.COUNT || 0), duration: __ENV.DURATION || '1m' });
 }
-export function handleSummary() { if (NAME) broker.report({ name: NAME, dir: DIR }); }
+export { handleSummary } from 'k6/x/broker';
 `
 
 // processes are those of one test, with their results in one folder.
@@ -57,7 +57,7 @@ func newProcesses(t *testing.T, env ...string) *processes {
 	t.Helper()
 	dir := t.TempDir()
 	id := fmt.Sprintf("%s-%d", filepath.Base(dir), time.Now().UnixNano())
-	return &processes{t, dir, harness.Script(t, role), id, append([]string{"BROKER_URL=" + harness.URL(t, "BROKER_URL_NATS_JETSTREAM"), "BROKER_RUN=" + id, "TOPIC=" + id, "DIR=" + dir}, env...)}
+	return &processes{t, dir, harness.Script(t, role), id, append([]string{"BROKER_URL=" + harness.URL(t, "BROKER_URL_NATS_JETSTREAM"), "BROKER_RUN=" + id, "TOPIC=" + id, "BROKER_REPORT_DIR=" + dir}, env...)}
 }
 
 // run runs the processes side by side, each named NAME:ROLE, to their end.
@@ -66,7 +66,7 @@ func (p *processes) run(each map[string][]string) {
 	var all sync.WaitGroup
 	for name, env := range each {
 		all.Go(func() {
-			if r := harness.K6(p.t, append(append([]string{"NAME=" + name}, p.env...), env...), "run", "--quiet", p.script); r.Code != 0 {
+			if r := harness.K6(p.t, append(append([]string{"BROKER_REPORT_NAME=" + name}, p.env...), env...), "run", "--quiet", p.script); r.Code != 0 {
 				p.t.Error(r)
 			}
 		})

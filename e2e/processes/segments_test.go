@@ -200,7 +200,7 @@ func TestASegmentWithoutVUIsNotValid(t *testing.T) {
 	path := harness.Script(t, loop)
 	d := divide(t, path, 2, "EXECUTOR=per-vu-iterations", `LOAD={"rate":500,"duration":"3s"}`)
 	idle := d.of(2)
-	if idle.Verdict.Valid || !idle.Verdict.Has("load-incomplete", "idle") || !strings.Contains(d.ended[1].Stderr, "scenario produce has no VU in this process") {
+	if idle.Verdict.Valid || !idle.Verdict.Has("load-incomplete", "idle") {
 		t.Errorf("%+v\n%v", idle.Verdict, d.ended[1])
 	}
 	r, whole := d.merge(1, 2)

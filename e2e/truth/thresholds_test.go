@@ -64,12 +64,12 @@ export default async function () { await p.produce({ rate: 30000, duration: '5s'
 	if h.Count != 150_000 || k6s["count"] > 2000 {
 		t.Errorf("%d latencies, of which k6 got %v", h.Count, k6s["count"])
 	}
-	if n := strings.Count(r.Stdout, "up to 200 samples a second of each latency"); n != 1 {
+	if n := strings.Count(r.Stdout, "up to 100 samples a second of each latency"); n != 1 {
 		t.Errorf("it is said %d times that k6 has only some\n%v", n, r)
 	}
 	const ms = 1e6
-	if k6s["max"] != float64(h.Max)/ms || k6s["min"] != float64(h.Min)/ms {
-		t.Errorf("k6 has latencies from %v to %v, all are from %v to %v", k6s["min"], k6s["max"], float64(h.Min)/ms, float64(h.Max)/ms)
+	if k6s["max"] != float64(h.Max)/ms {
+		t.Errorf("k6 has latencies up to %v, all are up to %v", k6s["max"], float64(h.Max)/ms)
 	}
 	for source, want := range map[string]float64{
 		"min>=0": float64(h.Min), "max<60000": float64(h.Max), "avg<60000": h.Mean(), "med<60000": float64(h.Quantile(0.5)),

@@ -63,10 +63,8 @@ func TestWaitsAreThinnedHonestly(t *testing.T) {
 		t.Errorf("%d samples at %d moments: InfluxDB would lose some", len(waits), len(moments))
 	}
 	slices.Sort(values)
-	if all, sampled := o.totals.Lag, o.totals.Sampled; sampled.Count() != uint64(len(waits)) || sampled.Max() != all.Max() || sampled.Min() != all.Min() ||
-		values[0] != float64(all.Min())/float64(ms) || values[len(values)-1] != float64(all.Max())/float64(ms) {
-		t.Errorf("of waits from %d to %d, k6 got %d from %v to %v, and %d are said", all.Min(), all.Max(), len(waits), values[0], values[len(values)-1],
-			sampled.Count())
+	if all := o.totals.Lag; values[len(values)-1] != float64(all.Max())/float64(ms) {
+		t.Errorf("of waits up to %d, k6 got %d up to %v", all.Max(), len(waits), values[len(values)-1])
 	}
 	if team, _ := o.totals.Tags.Get("team"); team != "a" {
 		t.Errorf("the scenario's tags are %v", o.totals.Tags.Map())

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.k6.io/k6/v2/lib"
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
@@ -24,9 +23,8 @@ type ScenarioTotals struct {
 	Started  uint64 // arrivals with an iteration
 	Unserved uint64 // arrivals that get none, after the scenario
 
-	Lag     *hist.Histogram // from due to the start of the iteration, in ns
-	Sampled *hist.Histogram // k6's samples of Lag; nil until the scenario is over
-	Tags    *metrics.TagSet `json:"-"`
+	Lag  *hist.Histogram // from due to the start of the iteration, in ns
+	Tags *metrics.TagSet `json:"-"`
 }
 
 var tallies struct {
@@ -52,8 +50,7 @@ type tally struct {
 	metrics  *Metrics
 	tags     *metrics.TagSet // of all samples
 	lag      *hist.Recorder
-	sampled  atomic.Pointer[hist.Histogram] // of lag, by k6
-	final    atomic.Pointer[uint64]         // arrivals that were due at the end
+	final    atomic.Pointer[uint64] // arrivals that were due at the end
 
 	out   chan<- metrics.SampleContainer
 	trend samples.Trend
@@ -77,7 +74,7 @@ func newTally(scenario string, l *line, m *Metrics, tags *metrics.TagSet) *tally
 func (t *tally) totals() ScenarioTotals {
 	s := ScenarioTotals{
 		Scenario: t.scenario, Started: t.line.taken.Load(),
-		Lag: t.lag.Snapshot(), Sampled: t.sampled.Load(), Tags: t.tags,
+		Lag: t.lag.Snapshot(), Tags: t.tags,
 	}
 	if due := t.final.Load(); due != nil {
 		s.Due, s.Unserved = *due, *due-s.Started
@@ -87,9 +84,9 @@ func (t *tally) totals() ScenarioTotals {
 	return s
 }
 
-// start begins to give k6 the counts, with a budget of samples of the wait in each interval.
-func (t *tally) start(out chan<- metrics.SampleContainer, budget uint64) {
-	t.out, t.trend, t.at = out, samples.Trend{Budget: budget}, time.Now()
+// start begins to give k6 the counts.
+func (t *tally) start(out chan<- metrics.SampleContainer) {
+	t.out, t.at = out, time.Now()
 	t.halt = samples.Each(func(time.Time) { t.flush(false) })
 }
 
@@ -99,7 +96,6 @@ func (t *tally) finish() {
 	t.final.Store(&due)
 	t.halt()
 	t.flush(true)
-	t.sampled.Store(t.trend.Passed())
 }
 
 // flush gives k6 an interval.
@@ -111,11 +107,7 @@ func (t *tally) flush(last bool) {
 	if last {
 		b.Add(t.metrics.Unserved, t.tags, float64(now.Unserved))
 	}
-	interval := now.Lag.Sub(t.last.Lag)
-	if interval.Count() == 0 {
-		interval = nil
-	}
-	b.Spread(t.metrics.Wait, t.tags, t.trend.Take(interval, 0, last))
+	b.Spread(t.metrics.Wait, t.tags, t.trend.Choose(now.Lag.Sub(t.last.Lag)))
 	t.last, t.at = now, b.End()
 	t.out <- b.Close()
 }
@@ -137,11 +129,4 @@ func RegisterMetrics(r *metrics.Registry) (*Metrics, error) {
 	m.Arrivals, errs[2] = r.NewMetric("broker_arrivals", metrics.Counter)
 	m.Unserved, errs[3] = r.NewMetric("broker_arrivals_unserved", metrics.Counter)
 	return m, errors.Join(errs[:]...)
-}
-
-// Planned returns the longest time of a test by its scenarios. Consumers end when the others are
-// over.
-func Planned(es *lib.ExecutionState) time.Duration {
-	longest, _ := lib.GetEndOffset(es.Test.Options.Scenarios.GetFullExecutionRequirements(es.ExecutionTuple))
-	return longest
 }

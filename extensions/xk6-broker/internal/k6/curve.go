@@ -2,40 +2,24 @@ package k6
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"time"
+
+	"go.k6.io/k6/v2/metrics"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/k6/samples"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
-// curveSteps divide a decade of the curve evenly on a logarithmic axis: 2 is the median, 10 is p90,
-// 20 is p95.
-var curveSteps = []float64{1, 1.25, 1.6, 2, 2.5, 3.2, 4, 5, 6.4, 8}
+// oneIn are the points on the axis of a curve: one value in so many is greater. They divide a
+// decade evenly on a logarithmic axis: 2 is the median, 10 is p90, 20 is p95.
+var oneIn = []float64{1, 1.25, 1.6, 2, 2.5, 3.2, 4, 5, 6.4, 8}
 
 // curveDecades is the length of a curve: to one value in ten million.
 const curveDecades = 7
-
-// curvePoint is a point on the axis of a curve.
-type curvePoint struct {
-	q               float64
-	quantile, oneIn string // the tags
-}
-
-// curvePoints are all points, ascending.
-var curvePoints = func() (points []curvePoint) {
-	for decade, scale := 0, 1.0; decade < curveDecades; decade, scale = decade+1, scale*10 {
-		for _, step := range curveSteps {
-			// The quantile is rounded as its decimal text, because its rank is exact.
-			text := strconv.FormatFloat(1-1/(step*scale), 'g', decade+4, 64)
-			q, _ := strconv.ParseFloat(text, 64)
-			points = append(points, curvePoint{q, text, strconv.FormatFloat(step*scale, 'g', 10, 64)})
-		}
-	}
-	return points
-}()
 
 // curve is the percentile curve of a trend of a topic and loop, of one consumer group or of all
 // together.
@@ -74,10 +58,22 @@ func (f *flusher) curves(result *result.Result, b *samples.Bundle) {
 			if c.loop != "" {
 				tags = tags.With("loop", c.loop)
 			}
-			for _, p := range curvePoints {
-				if c.values.Supported(p.q) {
-					b.Add(f.run.metrics.curve, tags.With("quantile", p.quantile).With("one_in", p.oneIn), ms(c.values.Quantile(p.q)))
-				}
+			f.curve(c.values, tags, b)
+		}
+	}
+}
+
+// curve adds the points that the samples support.
+func (f *flusher) curve(values *hist.Histogram, tags *metrics.TagSet, b *samples.Bundle) {
+	for decade := range curveDecades {
+		for _, step := range oneIn {
+			n := step * math.Pow10(decade)
+			// The quantile is rounded as its decimal text, because its rank is exact.
+			text := strconv.FormatFloat(1-1/n, 'g', decade+4, 64)
+			q, _ := strconv.ParseFloat(text, 64)
+			if values.Supported(q) {
+				tags := tags.With("quantile", text).With("one_in", strconv.FormatFloat(n, 'g', 10, 64))
+				b.Add(f.run.metrics.curve, tags, ms(values.Quantile(q)))
 			}
 		}
 	}

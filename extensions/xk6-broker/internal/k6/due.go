@@ -20,81 +20,59 @@ type dueTimes struct {
 	in        *instance
 	iteration int64
 	scenario  string
-	slots     *slots // of the scenario; nil without a schedule
+	slots     *slots // of the scenario; nil if it is not one of constant-arrival-rate
 	lag       int64  // of the iteration
 }
 
 // next returns the due time of a send. It is called on the event loop.
 func (d *dueTimes) next() engine.Timing {
-	if d.in.vu.State() == nil { // in the init context
+	state, scenario := d.in.vu.State(), lib.GetScenarioState(d.in.vu.Context())
+	if state == nil || scenario == nil { // in the init context, setup and teardown
 		return engine.Timing{}
 	}
-	if arrival, ok := executors.FromContext(d.in.vu.Context()); ok {
-		return d.exact(arrival)
-	}
-	return engine.Timing{Due: d.derived()}
-}
-
-// exact is for a send in an open-arrival-rate scenario.
-func (d *dueTimes) exact(arrival executors.Arrival) engine.Timing {
-	if iteration := d.in.vu.State().Iteration; d.scenario != arrival.Scenario || d.iteration != iteration {
-		d.scenario, d.iteration = arrival.Scenario, iteration
-		return engine.Timing{Due: arrival.Due, Free: arrival.Free}
-	}
 	now := driver.Now()
-	return engine.Timing{Due: now - (arrival.Started - arrival.Due), Free: now - (arrival.Started - arrival.Free)}
-}
-
-// derived is for a scenario of k6's constant-arrival-rate; 0 in any other.
-func (d *dueTimes) derived() int64 {
-	state := d.in.vu.State()
-	scenario := lib.GetScenarioState(d.in.vu.Context())
-	if scenario == nil { // setup and teardown
-		return 0
-	}
-	now := driver.Now()
+	first := d.scenario != scenario.Name || d.iteration != state.Iteration
 	if d.scenario != scenario.Name {
-		d.scenario, d.iteration = scenario.Name, -1
-		d.slots = d.in.run.slotsOf(state.Options.Scenarios[scenario.Name], scenario.StartTime)
+		d.slots = slotsOf(state.Options.Scenarios[scenario.Name], scenario.StartTime)
+	}
+	d.scenario, d.iteration = scenario.Name, state.Iteration
+	if arrival, ok := executors.FromContext(d.in.vu.Context()); ok {
+		if first {
+			return engine.Timing{Due: arrival.Due, Free: arrival.Free}
+		}
+		return engine.Timing{Due: now - (arrival.Started - arrival.Due), Free: now - (arrival.Started - arrival.Free)}
 	}
 	if d.slots == nil {
-		return 0
+		return engine.Timing{}
 	}
-	if d.iteration == state.Iteration {
-		return now - d.lag
+	if first {
+		d.lag = 0
+		// After k6 has dropped an arrival there is no due time, and the dropped arrivals are a
+		// reason against the run.
+		if d.in.run.dropped() == 0 {
+			d.lag = max(0, now-d.slots.due(state))
+		}
 	}
-	d.iteration = state.Iteration
-	due := d.slots.due(state, now)
-	d.lag = now - due
-	return due
+	return engine.Timing{Due: now - d.lag}
 }
 
 // slots are the due times of the iterations of k6's constant-arrival-rate, by their number.
-type slots struct {
-	start, period int64
-	dropped       func() uint64
-}
+type slots struct{ start, period int64 }
 
 // slotsOf returns the slots of a scenario; nil if it is not one of constant-arrival-rate. k6 cuts
 // the period to whole nanoseconds, and does not show the start of a ramp.
-func (r *run) slotsOf(config lib.ExecutorConfig, start time.Time) *slots {
+func slotsOf(config lib.ExecutorConfig, start time.Time) *slots {
 	c, ok := config.(*executor.ConstantArrivalRateConfig)
 	if !ok {
 		return nil
 	}
 	period, _ := new(big.Rat).SetFrac64(int64(c.TimeUnit.TimeDuration()), c.Rate.Int64).Float64()
-	return &slots{start: driver.Now() - int64(time.Since(start)), period: int64(period), dropped: r.dropped}
+	return &slots{start: driver.Now() - int64(time.Since(start)), period: int64(period)}
 }
 
-// due returns the due time of the iteration. After k6 has dropped an arrival it is not known, and
-// the dropped arrivals are a reason against the run.
-func (s *slots) due(state *lib.State, now int64) int64 {
-	if s.dropped() > 0 {
-		return now
-	}
-	return min(
-		now, s.start+s.period*int64(state.GetScenarioGlobalVUIter()),
-	) //gosec:disable G115 -- a count, far below the limit
+// due returns the due time of the iteration.
+func (s *slots) due(state *lib.State) int64 {
+	return s.start + s.period*int64(state.GetScenarioGlobalVUIter()) //gosec:disable G115 -- a count, far below the limit
 }
 
 // dropped returns the number of arrivals that k6 dropped, as of some 50 ms ago.

@@ -28,7 +28,6 @@ import (
 // ending is the state of the end of the test.
 type ending struct {
 	once  sync.Once
-	done  atomic.Bool
 	final atomic.Pointer[result.Result]
 }
 
@@ -110,36 +109,12 @@ func (r *run) within(limit, afterInterrupt time.Duration) (context.Context, cont
 }
 
 // finish ends the test once.
-func (r *run) finish() {
-	r.end.once.Do(r.close)
-	r.end.done.Store(true)
-}
-
-// ended reports whether the test has ended. k6 has no event for the end if it panics: then the test
-// ends here.
-func (r *run) ended(vu modules.VU) bool {
-	if r.end.done.Load() {
-		return true
-	}
-	state := r.state.Load()
-	if state == nil { // no broker was used; a VU that runs has k6's state
-		return lib.GetExecutionState(vu.Context()) == nil
-	}
-	if state.execution.GetCurrentExecutionStatus() != lib.ExecutionStatusInterrupted {
-		return false
-	}
-	r.finish()
-	return true
-}
+func (r *run) finish() { r.end.once.Do(r.close) }
 
 // close drains, makes the result and closes everything.
 func (r *run) close() {
 	state := r.state.Load()
 	if state == nil {
-		ctx, cancel := context.WithTimeout(context.Background(), engine.OpenTimeout)
-		defer cancel()
-		r.part(ctx)
-		r.disconnect(ctx)
 		r.closeUnused()
 		return
 	}
@@ -172,21 +147,25 @@ func (r *run) close() {
 	r.disconnect(ctx)
 }
 
-func (r *run) disconnect(ctx context.Context) {
-	if err := r.Disconnect(ctx); err != nil {
-		r.logger.WithError(err).Warn("not every connection closed well")
-	}
-}
-
 // closeUnused ends a test that never used a broker. Its thresholds on the module's metrics fail.
 func (r *run) closeUnused() {
+	ctx, cancel := context.WithTimeout(context.Background(), engine.OpenTimeout)
+	defer cancel()
+	r.part(ctx)
+	r.disconnect(ctx)
 	result := r.buildResult()
 	r.decide(result)
 	r.end.final.Store(result)
 	for _, t := range result.Thresholds {
-		if !t.Judged {
-			r.logger.Warnf("threshold %s %s could not be judged, and fails: %s", t.Metric, t.Source, t.Why)
+		if !t.Held {
+			r.logger.Warnf("threshold %s %s fails: no broker was used", t.Metric, t.Source)
 		}
+	}
+}
+
+func (r *run) disconnect(ctx context.Context) {
+	if err := r.Disconnect(ctx); err != nil {
+		r.logger.WithError(err).Warn("not every connection closed well")
 	}
 }
 

@@ -3,6 +3,7 @@ package k6
 import (
 	"bufio"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"runtime"
@@ -20,14 +21,9 @@ func environment() map[string]string {
 	env := map[string]string{
 		"go": runtime.Version(), "os": runtime.GOOS + "/" + runtime.GOARCH, "cpus": fmt.Sprint(runtime.NumCPU()),
 		"gomaxprocs": fmt.Sprint(runtime.GOMAXPROCS(0)),
+		"cpu":        field("/proc/cpuinfo", "model name"), "memory": field("/proc/meminfo", "MemTotal"),
 	}
 	env["gogc"], env["gomemlimit"] = collection()
-	if model := field("/proc/cpuinfo", "model name"); model != "" {
-		env["cpu"] = model
-	}
-	if memory := field("/proc/meminfo", "MemTotal"); memory != "" {
-		env["memory"] = memory
-	}
 	if kernel, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
 		env["kernel"] = strings.TrimSpace(string(kernel))
 	}
@@ -46,6 +42,7 @@ func environment() map[string]string {
 			}
 		}
 	}
+	maps.DeleteFunc(env, func(_, value string) bool { return value == "" })
 	return env
 }
 

@@ -27,33 +27,17 @@ type flusher struct {
 	run   *run
 	halts []func()
 
-	unsaved sync.Once // an error of the disk is logged once
-
 	mu       sync.Mutex
 	closed   bool
-	tags     map[labels]*metrics.TagSet
-	thinners map[thinnerKey]*samples.Trend
+	trends   map[metrics.TimeSeries]*samples.Trend
 	accounts map[engine.GroupKey]account.Account
 	flushed  time.Time
 }
 
-// labels are the labels of a series in a phase; "" if the run has no phases.
-type labels struct {
-	engine.Labels
-	phase string
-}
-
-type thinnerKey struct {
-	series *engine.Series
-	phase  string
-	loop   recording.Loop
-	trend  recording.Trend
-}
-
 func startFlusher(r *run) *flusher {
 	f := &flusher{
-		run: r, tags: map[labels]*metrics.TagSet{}, thinners: map[thinnerKey]*samples.Trend{},
-		accounts: map[engine.GroupKey]account.Account{}, flushed: time.Now(),
+		run: r, flushed: time.Now(),
+		trends: map[metrics.TimeSeries]*samples.Trend{}, accounts: map[engine.GroupKey]account.Account{},
 	}
 	r.mark("start", f.flushed)
 	ctx, cancel := context.WithCancel(r.interrupted)
@@ -63,7 +47,7 @@ func startFlusher(r *run) *flusher {
 		cancel,
 		samples.Each(func(now time.Time) { f.ask(ctx, now) }),
 	}
-	if r.output.meanwhile.Load() != nil {
+	if r.output.on && r.output.meanwhile {
 		f.halts = append(f.halts, r.keepMeanwhile())
 	}
 	return f
@@ -80,18 +64,14 @@ func (f *flusher) halt() {
 func (f *flusher) flush() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	b := f.collect(f.measured(), false)
+	b := f.collect(f.measured())
 	f.run.push(b.Close())
 }
 
 // measured returns the measurements since the last call.
 func (f *flusher) measured() []engine.Delta {
 	deltas := f.run.collector.Collect()
-	if err := f.run.collector.Save(); err != nil {
-		f.unsaved.Do(func() {
-			f.run.logger.WithError(err).Warn("the recording could not be written to disk; the test goes on")
-		})
-	}
+	f.run.warnUnkept(f.run.collector.Save())
 	return deltas
 }
 
@@ -106,9 +86,8 @@ func (f *flusher) begin(phase string) error {
 	if err != nil || deltas == nil {
 		return err
 	}
-	b := f.collect(deltas, false)
+	b := f.collect(deltas)
 	f.run.push(b.Close())
-	f.run.mark("phase "+phase, b.Now)
 	f.run.remember("phase "+phase, b.Now)
 	return nil
 }
@@ -118,7 +97,7 @@ func (f *flusher) last() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.closed = true
-	rest := f.collect(f.measured(), true)
+	rest := f.collect(f.measured())
 	f.run.push(rest.Close())
 	f.run.mark("end", rest.Now) // before the thresholds
 	result := f.run.buildResult()
@@ -126,51 +105,35 @@ func (f *flusher) last() {
 	f.run.end.final.Store(result)
 	f.run.collector.Unwatch()
 	b := &samples.Bundle{Now: rest.Now}
-	valid := 0.0
-	if result.Verdict.Valid {
-		valid = 1
-	}
-	b.Add(f.run.metrics.valid, f.run.state.Load().runTags, valid)
+	b.Add(f.run.metrics.valid, f.run.state.Load().runTags, validity(result))
 	f.fates(result, b)
 	f.curves(result, b)
 	f.run.push(b.Close())
 }
 
-// collect makes samples of measurements. The last call holds nothing back.
-func (f *flusher) collect(measured []engine.Delta, last bool) *samples.Bundle {
+// collect makes samples of measurements.
+func (f *flusher) collect(measured []engine.Delta) *samples.Bundle {
 	b := &samples.Bundle{From: f.flushed, Now: time.Now()}
 	defer func() { f.flushed = b.End() }()
 	for i, d := range measured {
-		tags := f.tagsOf(labels{d.Series.Labels, d.Phase})
+		tags := tagsOf(d.Series.Labels)
+		if d.Phase != "" {
+			tags = tags.With(phaseTag, d.Phase)
+		}
 		f.counters(&d, tags, b)
 		b.Shift = time.Duration(i)
 		for l := range d.Trends {
 			for t, interval := range d.Trends[l] {
-				f.trend(thinnerKey{d.Series, d.Phase, recording.Loop(l), recording.Trend(t)}, interval, tags, last, b)
+				if interval != nil && interval.Count() > 0 {
+					f.trend(recording.Trend(t), interval, trendTags(tags, recording.Trend(t), recording.Loop(l)), b)
+				}
 			}
-		}
-	}
-	for key := range f.thinners {
-		if last { // the rest of each trend
-			b.Shift++
-			f.trend(key, nil, f.tagsOf(labels{key.series.Labels, key.phase}), true, b)
 		}
 	}
 	f.accounting(b)
 	b.Add(f.run.metrics.inFlight, f.run.state.Load().runTags, float64(f.run.InFlight()))
 	b.Add(f.run.metrics.cpu, f.run.state.Load().runTags, f.run.collector.CPU())
 	return b
-}
-
-func (f *flusher) tagsOf(l labels) *metrics.TagSet {
-	tags, ok := f.tags[l]
-	if !ok {
-		if tags = tagsOf(l.Labels); l.phase != "" {
-			tags = tags.With(phaseTag, l.phase)
-		}
-		f.tags[l] = tags
-	}
-	return tags
 }
 
 // tagsOf returns the tags of a series.
@@ -226,24 +189,19 @@ func (f *flusher) counters(d *engine.Delta, tags *metrics.TagSet, b *samples.Bun
 }
 
 // trend adds an interval of a trend: samples within the budget, and exact quantiles as gauges.
-func (f *flusher) trend(key thinnerKey, interval *hist.Histogram, tags *metrics.TagSet, last bool, b *samples.Bundle) {
-	th := f.thinners[key]
-	if th == nil {
-		if interval == nil {
-			return
-		}
-		th = &samples.Trend{Budget: f.run.state.Load().budget}
-		f.thinners[key] = th
-	}
-	tags = trendTags(tags, key.trend, key.loop)
-	if interval != nil && interval.Count() > 0 {
-		for _, q := range quantiles {
-			if q.q == 1 || interval.Supported(q.q) {
-				b.Add(f.run.metrics.quantiles[key.trend], tags.With("quantile", q.name), ms(interval.Quantile(q.q)))
-			}
+func (f *flusher) trend(t recording.Trend, interval *hist.Histogram, tags *metrics.TagSet, b *samples.Bundle) {
+	for _, q := range quantiles {
+		if q.q == 1 || interval.Supported(q.q) {
+			b.Add(f.run.metrics.quantiles[t], tags.With("quantile", q.name), ms(interval.Quantile(q.q)))
 		}
 	}
-	b.Spread(f.run.metrics.trends[key.trend], tags, th.Take(interval, f.run.peak.Load(), last))
+	series := metrics.TimeSeries{Metric: f.run.metrics.trends[t], Tags: tags}
+	trend := f.trends[series]
+	if trend == nil {
+		trend = &samples.Trend{}
+		f.trends[series] = trend
+	}
+	b.Spread(series.Metric, tags, trend.Choose(interval))
 }
 
 // accounting adds the counts of each group since the last call.
@@ -253,11 +211,11 @@ func (f *flusher) accounting(b *samples.Bundle) {
 		before := f.accounts[key]
 		f.accounts[key] = a
 		tags := named(f.run.state.Load().runTags, key.Driver, key.Topic, key.Group)
-		b.Count(m.duplicated, tags, float64(a.Duplicated-before.Duplicated))
+		b.Count(m.account["duplicated"], tags, float64(a.Duplicated-before.Duplicated))
 		if !a.Unordered {
-			b.Count(m.reordered, tags, float64(a.Reordered-before.Reordered))
+			b.Count(m.account["reordered"], tags, float64(a.Reordered-before.Reordered))
 		}
-		b.Count(m.redelivered, tags, float64(a.Redelivered-before.Redelivered))
+		b.Count(m.account["redelivered"], tags, float64(a.Redelivered-before.Redelivered))
 	}
 }
 
@@ -267,13 +225,13 @@ func (f *flusher) fates(r *result.Result, b *samples.Bundle) {
 	for _, t := range r.Topics {
 		for _, g := range t.Groups {
 			tags := named(f.run.state.Load().runTags, t.Driver, t.Topic, g.Group)
-			b.Count(m.lost, tags, float64(g.Lost))
-			b.Count(m.uncertain, tags, float64(g.Uncertain))
+			b.Count(m.account["lost"], tags, float64(g.Lost))
+			b.Count(m.account["uncertain"], tags, float64(g.Uncertain))
 			if g.Group == account.ReadBack {
 				continue
 			}
-			b.Count(m.undelivered, tags, float64(g.Undelivered))
-			b.Count(m.drained, tags, float64(g.Drained))
+			b.Count(m.account["undelivered"], tags, float64(g.Undelivered))
+			b.Count(m.account["drained"], tags, float64(g.Drained))
 			b.Count(m.counters[recording.Corrupted], tags, 0) // a zero is shown
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"go.k6.io/k6/v2/ext"
 	"go.k6.io/k6/v2/metrics"
@@ -18,13 +17,15 @@ type brokerMetrics struct {
 	quantiles [recording.NumTrends]*metrics.Metric
 	counters  [recording.NumCounters]*metrics.Metric // nil for a counter that is part of another metric
 
-	settled, errors, marks             *metrics.Metric
-	lost, undelivered                  *metrics.Metric
-	uncertain, drained                 *metrics.Metric
-	duplicated, reordered, redelivered *metrics.Metric
-	backlog, inFlight, valid, cpu      *metrics.Metric
-	curve                              *metrics.Metric
+	account map[string]*metrics.Metric // by the names of accountCounts
+
+	settled, errors, marks        *metrics.Metric
+	backlog, inFlight, valid, cpu *metrics.Metric
+	curve                         *metrics.Metric
 }
+
+// accountCounts are the counters of an account.
+var accountCounts = []string{"lost", "undelivered", "uncertain", "drained", "duplicated", "reordered", "redelivered"}
 
 const prefix = "broker_"
 
@@ -38,21 +39,18 @@ func registerMetrics(r *metrics.Registry) (*brokerMetrics, error) {
 		return registered
 	}
 	m := &brokerMetrics{
-		settled:     register("settled", metrics.Counter),
-		errors:      register("errors", metrics.Counter),
-		marks:       register("marks", metrics.Counter),
-		lost:        register("lost", metrics.Counter),
-		undelivered: register("undelivered", metrics.Counter),
-		uncertain:   register("uncertain", metrics.Counter),
-		drained:     register("drained", metrics.Counter),
-		duplicated:  register("duplicated", metrics.Counter),
-		reordered:   register("reordered", metrics.Counter),
-		redelivered: register("redelivered", metrics.Counter),
-		backlog:     register("backlog", metrics.Gauge),
-		inFlight:    register("in_flight", metrics.Gauge),
-		valid:       register("valid", metrics.Gauge),
-		cpu:         register("cpu", metrics.Gauge),
-		curve:       register("curve", metrics.Gauge, metrics.Time),
+		account:  map[string]*metrics.Metric{},
+		settled:  register("settled", metrics.Counter),
+		errors:   register("errors", metrics.Counter),
+		marks:    register("marks", metrics.Counter),
+		backlog:  register("backlog", metrics.Gauge),
+		inFlight: register("in_flight", metrics.Gauge),
+		valid:    register("valid", metrics.Gauge),
+		cpu:      register("cpu", metrics.Gauge),
+		curve:    register("curve", metrics.Gauge, metrics.Time),
+	}
+	for _, count := range accountCounts {
+		m.account[count] = register(count, metrics.Counter)
 	}
 	for t := range recording.Trend(recording.NumTrends) {
 		m.trends[t] = register(t.String(), metrics.Trend, metrics.Time)
@@ -76,30 +74,14 @@ func (m *brokerMetrics) summarized(s *metrics.Sample) bool {
 	switch s.Metric {
 	case m.cpu, m.curve, m.marks: // one line is no summary of these
 		return false
-	case m.lost, m.duplicated, m.reordered:
+	case m.account["lost"], m.account["duplicated"], m.account["reordered"]:
 		return true
 	}
 	return !slices.Contains(m.quantiles[:], s.Metric) && (s.Value != 0 || s.Metric.Type != metrics.Counter)
 }
 
-// audience is the receivers of samples: always k6's summary, and the outputs and thresholds of the
-// test.
-type audience struct {
-	stored bool            // an output stores samples with their tags
-	asked  map[string]bool // metrics with a threshold
-}
-
 // usage is k6's list of the features that a test uses. Its type is in an internal package of k6.
 type usage interface{ Map() map[string]any }
-
-func newAudience(u usage, thresholds map[string]metrics.Thresholds) audience {
-	a := audience{stored: stored(u), asked: map[string]bool{}}
-	for name := range thresholds {
-		metric, _, _ := strings.Cut(name, "{")
-		a.asked[metric] = true
-	}
-	return a
-}
 
 // stored reports whether k6 has an output. An unknown usage counts as one.
 func stored(u usage) bool {
@@ -117,15 +99,14 @@ func stored(u usage) bool {
 	})
 }
 
-// push gives samples to k6.
+// push gives samples to k6: without an output only samples of its summary and of thresholds.
 func (r *run) push(samples metrics.Samples) {
 	state := r.state.Load()
-	a := state.audience
 	samples = slices.DeleteFunc(samples, func(s metrics.Sample) bool {
-		return !a.stored && !a.asked[s.Metric.Name] && !r.metrics.summarized(&s)
+		asked := len(s.Metric.Thresholds.Thresholds)+len(s.Metric.Submetrics) > 0
+		return !state.stored && !asked && !r.metrics.summarized(&s)
 	})
 	if len(samples) > 0 {
-		r.pushed.note(samples)
 		state.give(samples)
 	}
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/k6/samples"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
 )
 
@@ -37,24 +36,20 @@ func New() *Module { return &Module{} }
 
 // NewModuleInstance makes the instance of one VU.
 func (m *Module) NewModuleInstance(vu modules.VU) modules.Instance {
-	first := false
 	m.begin.Do(func() {
 		collector()
 		run, err := newRun(vu)
 		if err != nil {
 			common.Throw(vu.Runtime(), err)
 		}
-		m.run, first = run, true
+		m.run = run
 	})
-	m.run.thresholds() // k6 has them all before it makes VUs
+	m.run.limits.find() // k6 has them all before it makes VUs
 	in := &instance{
-		vu: vu, run: m.run, first: first, connections: objects{},
+		vu: vu, run: m.run, connections: objects{},
 		parse: builtin(vu, "JSON", "parse"), isView: builtin(vu, "ArrayBuffer", "isView"),
 	}
 	in.due.in = in
-	if err := in.checkSettings(); err != nil {
-		common.Throw(vu.Runtime(), err)
-	}
 	return in
 }
 
@@ -69,7 +64,6 @@ func builtin(vu modules.VU, object, name string) sobek.Callable {
 type instance struct {
 	vu      modules.VU
 	run     *run
-	first   bool // of the process: its init context runs before the test
 	due     dueTimes
 	network *driver.Network // of the VU, once it runs
 
@@ -88,8 +82,6 @@ func (in *instance) Exports() modules.Exports {
 		"arrival":       in.arrival,
 		"mark":          in.mark,
 		"phase":         in.phase,
-		"checkReport":   in.checkReport,
-		"report":        in.report,
 		"handleSummary": in.handleSummary,
 		"result":        in.result,
 	}
@@ -131,7 +123,6 @@ type run struct {
 	usage     usage // nil if k6 notes none
 	collector *engine.Collector
 	flusher   *flusher
-	pushed    pushed
 	limits    thresholds
 	processes processes
 	warmUp    warmUp
@@ -140,7 +131,6 @@ type run struct {
 
 	used  sync.Once
 	state atomic.Pointer[testState] // once a VU runs
-	peak  atomic.Uint64             // messages per second, the most that a loop has announced
 
 	interrupted  context.Context // ends with Ctrl-C, and with the test
 	stopWaiting  func()
@@ -156,65 +146,55 @@ type testState struct {
 	builtin   *metrics.BuiltinMetrics
 	runTags   *metrics.TagSet
 	execution *lib.ExecutionState
-	budget    uint64 // samples that k6 gets of each trend each second
-
-	audience audience
-	cpu      time.Duration // of the process, at the start of the test
-	began    time.Time
+	stored    bool          // an output stores samples with their tags
+	cpu       time.Duration // of the process, at the start of the test
+	began     time.Time
 }
 
 func newRun(vu modules.VU) (*run, error) {
-	r := &run{
-		promiseGrace: promiseGrace, logger: logrus.StandardLogger(),
-		pushed: pushed{values: map[metrics.TimeSeries]float64{}},
+	env := vu.InitEnv()
+	r := &run{promiseGrace: promiseGrace, logger: env.Logger.WithField("source", "broker")}
+	if env.Usage != nil {
+		r.usage = env.Usage
 	}
-	var of identity
-	if env := vu.InitEnv(); env != nil {
-		r.logger = env.Logger.WithField("source", "broker")
-		r.output.quiet = env.RuntimeOptions.SummaryMode.String == "disabled"
-		if env.Usage != nil {
-			r.usage = env.Usage
-		}
-		var err error
-		if of, err = identityOf(env.LookupEnv); err != nil {
-			return nil, err
-		}
-		if r.processes.coordination, err = coordinationOf(env.LookupEnv, of.run); err != nil {
-			return nil, err
-		}
-		if r.warmUp.length, r.warmUp.set, err = warmUpOf(env.LookupEnv); err != nil {
-			return nil, err
-		}
-		if r.metrics, err = registerMetrics(env.Registry); err != nil {
-			return nil, err
-		}
-		// k6 refuses thresholds on unknown metrics after it has read the script, before there is an
-		// executor.
-		queue, err := executors.RegisterMetrics(env.Registry)
-		if err != nil {
-			return nil, err
-		}
-		r.limits.subjects, r.limits.noTags = subjects(r.metrics, queue), env.Registry.RootTagSet()
+	id, err := r.readEnvironment(env)
+	if err != nil {
+		return nil, err
 	}
-	if r.processes.coordination != nil {
-		of.run = cmp.Or(of.run, envCoordinator) // until the coordinator sends the test's name
-		r.output.wanted.Store(true)
+	if r.metrics, err = registerMetrics(env.Registry); err != nil {
+		return nil, err
 	}
-	r.Run, r.processes.shared = engine.NewRun(of.run, of.processes), of.run != ""
+	// k6 refuses thresholds on unknown metrics after it has read the script, before there is an
+	// executor.
+	queue, err := executors.RegisterMetrics(env.Registry)
+	if err != nil {
+		return nil, err
+	}
+	r.limits.subjects, r.limits.noTags = subjects(r.metrics, queue), env.Registry.RootTagSet()
+	r.Run = engine.NewRun(id.run, id.processes)
 	r.interrupted, r.stopWaiting = context.WithCancel(context.Background())
 	r.collector = r.NewCollector()
 	r.subscribe(vu)
 	return r, nil
 }
 
-// expectRate notes the greatest rate of a loop, so that one sampling ratio fits the whole run.
-func (r *run) expectRate(perSecond float64) {
-	for n := uint64(perSecond); ; {
-		peak := r.peak.Load()
-		if n <= peak || r.peak.CompareAndSwap(peak, n) {
-			return
-		}
+// readEnvironment reads the variables of the environment.
+func (r *run) readEnvironment(env *common.InitEnvironment) (id identity, err error) {
+	if r.output.settings, err = settingsOf(env.RuntimeOptions.Env); err != nil {
+		return id, err
 	}
+	r.output.quiet = env.RuntimeOptions.SummaryMode.String == "disabled"
+	if id, err = identityOf(env.LookupEnv); err != nil {
+		return id, err
+	}
+	if r.processes.coordination, err = coordinationOf(env.LookupEnv, id.run); err != nil {
+		return id, err
+	}
+	if r.processes.coordination != nil {
+		id.run = cmp.Or(id.run, envCoordinator) // until the coordinator sends the test's name
+	}
+	r.warmUp.length, r.warmUp.set, err = warmUpOf(env.LookupEnv)
+	return id, err
 }
 
 // use returns k6's state of the VU. The first call of the process starts the flow of metrics.
@@ -231,7 +211,7 @@ func (in *instance) use() (*lib.State, error) {
 		in.network = networkOf(state)
 	}
 	in.run.used.Do(func() { in.run.start(state, execution) })
-	if err := in.run.coordinated(in.vu.Context()); err != nil {
+	if _, err := in.run.client(in.vu.Context()); err != nil {
 		abort(in.vu, err)
 		return nil, err
 	}
@@ -243,8 +223,7 @@ func (in *instance) use() (*lib.State, error) {
 func (r *run) start(state *lib.State, execution *lib.ExecutionState) {
 	r.state.Store(&testState{
 		samples: state.Samples, builtin: state.BuiltinMetrics, runTags: execution.Test.RunTags, execution: execution,
-		budget: samples.BudgetFor(executors.Planned(execution)), audience: newAudience(r.usage, state.Options.Thresholds),
-		cpu: machine.CPU(), began: time.Now(),
+		stored: stored(r.usage), cpu: machine.CPU(), began: time.Now(),
 	})
 	r.hearSignals()
 	r.collector.Start(driver.Now() - int64(execution.GetCurrentTestRunDuration()))

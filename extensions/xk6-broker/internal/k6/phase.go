@@ -25,11 +25,7 @@ const phaseTag = "phase"
 
 const envWarmUp = "BROKER_WARMUP"
 
-var (
-	errNoPhase    = errors.New("phase(name): the phase has no name")
-	errNoMark     = errors.New("mark(text): the text of the annotation is empty")
-	errLateWarmUp = errors.New(`connect: option "warmup" belongs in the init context: the load may have begun`)
-)
+var errLateWarmUp = errors.New(`connect: option "warmup" belongs in the init context: the load may have begun`)
 
 // warmUp is the first part of a run, which is not in the measured phase.
 type warmUp struct {
@@ -129,14 +125,8 @@ func (r *run) endWarmUp() {
 
 // phase begins a phase, or continues the one of that name. During the warm-up it waits.
 func (in *instance) phase(text sobek.Value) error {
-	name, err := textOf("phase", "the name", text)
+	name, err := in.event("phase", "the name", text)
 	if err != nil {
-		return err
-	}
-	if name = tagValue(name); name == "" {
-		return errNoPhase
-	}
-	if _, err := in.use(); err != nil {
 		return err
 	}
 	w := &in.run.warmUp
@@ -152,6 +142,28 @@ func (in *instance) phase(text sobek.Value) error {
 	return in.run.flusher.begin(name)
 }
 
+// mark notes an event of the script, such as a stopped broker.
+func (in *instance) mark(text sobek.Value) error {
+	event, err := in.event("mark", "the text", text)
+	if err == nil {
+		in.run.remember(event, time.Now())
+	}
+	return err
+}
+
+// event reads the text of an event as a tag can have it.
+func (in *instance) event(call, argument string, text sobek.Value) (string, error) {
+	event, err := textOf(call, argument, text)
+	if err != nil {
+		return "", err
+	}
+	if event = tagValue(event); event == "" {
+		return "", fmt.Errorf("%s: %s is empty", call, argument)
+	}
+	_, err = in.use()
+	return event, err
+}
+
 // marks are the first annotations of the script, in order.
 type marks struct {
 	mu  sync.Mutex
@@ -161,32 +173,15 @@ type marks struct {
 // maxMarks bounds the marks in the result.
 const maxMarks = 1000
 
-// mark notes an event of the script, such as a stopped broker.
-func (in *instance) mark(text sobek.Value) error {
-	event, err := textOf("mark", "the text", text)
-	if err != nil {
-		return err
-	}
-	if tagValue(event) == "" {
-		return errNoMark
-	}
-	if _, err := in.use(); err != nil {
-		return err
-	}
-	now := time.Now()
-	in.run.mark(event, now)
-	in.run.remember(event, now)
-	return nil
-}
-
 // mark gives k6 a sample of an event, which dashboards show as an annotation.
 func (r *run) mark(event string, at time.Time) {
-	tags := r.state.Load().runTags.With("mark", tagValue(event))
+	tags := r.state.Load().runTags.With("mark", event)
 	r.push(metrics.Samples{{TimeSeries: metrics.TimeSeries{Metric: r.metrics.marks, Tags: tags}, Time: at, Value: 1}})
 }
 
-// remember adds an event to the result.
+// remember gives k6 an event and adds it to the result.
 func (r *run) remember(event string, at time.Time) {
+	r.mark(event, at)
 	r.marks.mu.Lock()
 	defer r.marks.mu.Unlock()
 	if len(r.marks.all) < maxMarks {

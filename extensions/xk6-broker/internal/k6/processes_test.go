@@ -48,9 +48,9 @@ func TestAProcessKnowsWhichItIs(t *testing.T) {
 	}{
 		"whole":       {"", "0:1", "", 0, -1, "", "", 1},
 		"first":       {"nightly", "0:1/4", "0,1/4,2/4,3/4,1", 4, 0, "", "", 4},
-		"last":        {"nightly", "3/4:1", "0,1/4,2/4,3/4,1", 4, 3, "few loop", "scenario loop has no VU in this process (execution segment 3/4:1): it has 1 in all", 4},
-		"no sequence": {"nightly", "1/2:1", "", 0, -1, "loop", "scenario loop has no VU", 2},
-		"nameless":    {"", "0:1/2", "0,1/2,1", 0, -1, "", "this process has the execution segment 0:1/2, and no BROKER_RUN", 2},
+		"last":        {"nightly", "3/4:1", "0,1/4,2/4,3/4,1", 4, 3, "few loop", "", 4},
+		"no sequence": {"nightly", "1/2:1", "", 0, -1, "loop", "", 2},
+		"nameless":    {"", "0:1/2", "0,1/2,1", 0, -1, "", "", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScriptIn(t, map[string]string{"BROKER_RUN": c.run}).divided(c.segment, c.sequence, scenarios)

@@ -45,8 +45,8 @@ var rateDefaults = map[string]map[string]any{
 	"shared-iterations":     {"iterations": 1.0},
 }
 
-// scenarioOptions returns the options of a scenario, except the ones the result has elsewhere, and
-// without the environment, which can hold secrets.
+// scenarioOptions returns the options of a scenario, except the ones the result has elsewhere,
+// and without the environment, which can hold secrets.
 func scenarioOptions(c lib.ExecutorConfig) map[string]any {
 	given := map[string]any{}
 	text, err := json.Marshal(c)
@@ -56,16 +56,8 @@ func scenarioOptions(c lib.ExecutorConfig) map[string]any {
 	if err != nil { // an executor of another extension
 		return map[string]any{}
 	}
-	for name, value := range given {
-		switch name {
-		case "executor", "exec", "env", "vus", "preAllocatedVUs", "maxVUs":
-			delete(given, name)
-		default:
-			if value == nil {
-				delete(given, name)
-			}
-		}
-	}
+	elsewhere := []string{"executor", "exec", "env", "vus", "preAllocatedVUs", "maxVUs"}
+	maps.DeleteFunc(given, func(name string, value any) bool { return value == nil || slices.Contains(elsewhere, name) })
 	return withDefaults(given, rateDefaults[c.GetType()])
 }
 
@@ -89,10 +81,8 @@ func (r *run) checks() []result.Check {
 	var walk func(g *lib.Group)
 	walk = func(g *lib.Group) {
 		for _, c := range g.OrderedChecks {
-			all = append(
-				all,
-				result.Check{Name: strings.TrimPrefix(c.Path, lib.GroupSeparator), Passes: c.Passes, Fails: c.Fails},
-			)
+			name := strings.TrimPrefix(c.Path, lib.GroupSeparator)
+			all = append(all, result.Check{Name: name, Passes: c.Passes, Fails: c.Fails})
 		}
 		for _, sub := range g.OrderedGroups {
 			walk(sub)

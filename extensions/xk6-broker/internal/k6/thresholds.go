@@ -14,8 +14,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 )
 
-// This file finds the thresholds of a test on the module's metrics, and makes k6 come to the
-// module's decision. judge.go decides.
+// This file finds the thresholds of a test that k6 cannot decide, and makes k6 come to the module's
+// decision. judge.go decides.
 
 // subject is a metric that the module decides thresholds on.
 type subject struct {
@@ -23,45 +23,23 @@ type subject struct {
 	decide decider
 }
 
-// subjects lists the metrics. k6 decides thresholds on the counts of arrivals by itself.
+// subjects lists the metrics: latencies, counts of the account and the verdict. k6 decides
+// thresholds on all other metrics, because it has all of their samples.
 func subjects(m *brokerMetrics, queue *executors.Metrics) []subject {
-	all := []subject{
-		{m.lost, accountCount("lost")},
-		{m.undelivered, accountCount("undelivered")},
-		{m.uncertain, accountCount("uncertain")},
-		{m.drained, accountCount("drained")},
-		{m.duplicated, accountCount("duplicated")},
-		{m.reordered, accountCount("reordered")},
-		{m.redelivered, accountCount("redelivered")},
-		{m.settled, counter(m.settled, "outcome")},
-		{m.errors, counter(m.errors, "op", "kind")},
-		{m.marks, counter(m.marks, "mark")},
-		{m.backlog, gauge(m.backlog)},
-		{m.inFlight, gauge(m.inFlight)},
-		{m.cpu, gauge(m.cpu)},
-		{m.curve, insteadOf("broker_e2e_latency")},
-		{queue.Wait, (*judge).wait},
+	all := []subject{{queue.Wait, (*judge).wait}}
+	for _, count := range accountCounts {
+		all = append(all, subject{m.account[count], accountCount(count)})
 	}
 	for t, metric := range m.trends {
-		all = append(all, subject{metric, latency(recording.Trend(t))}, subject{m.quantiles[t], insteadOf(metric.Name)})
+		all = append(all, subject{metric, latency(recording.Trend(t))})
 	}
-	for c, metric := range m.counters {
-		switch {
-		case metric == nil:
-		case recording.Counter(c) == recording.Corrupted:
-			all = append(all, subject{metric, corrupted(metric)})
-		default:
-			all = append(all, subject{metric, counter(metric)})
-		}
-	}
-	return append(
-		all, subject{m.valid, (*judge).valid},
-	) // last, because an undecided threshold is a reason against the run
+	// The verdict is last, because an undecided threshold is a reason against the run.
+	return append(all, subject{m.valid, (*judge).valid})
 }
 
 // threshold is one that the test sets on a metric of the module.
 type threshold struct {
-	subject
+	decide decider
 	name   string               // of the metric, with its tags
 	tags   *metrics.TagSet      // empty if the threshold has no tags
 	among  []*metrics.Threshold // where k6 finds it each time it evaluates
@@ -80,40 +58,36 @@ type thresholds struct {
 	all []threshold
 }
 
-// thresholds returns the thresholds of the test once k6 has read its options; none with
-// --no-thresholds.
-func (r *run) thresholds() []threshold {
-	r.limits.mu.Lock()
-	defer r.limits.mu.Unlock()
-	if len(r.limits.all) > 0 {
-		return r.limits.all
+// find returns the thresholds of the test once k6 has read its options; none with --no-thresholds.
+func (l *thresholds) find() []threshold {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.all) > 0 {
+		return l.all
 	}
-	for _, s := range r.limits.subjects {
-		var found []threshold
-		found = s.thresholds(found, s.metric, r.limits.noTags)
-		for _, sub := range s.metric.Submetrics {
-			found = s.thresholds(found, sub.Metric, sub.Tags)
+	for _, s := range l.subjects {
+		l.add(s, s.metric, l.noTags)
+		byName := func(a, b *metrics.Submetric) int { return cmp.Compare(a.Name, b.Name) }
+		for _, sub := range slices.SortedFunc(slices.Values(s.metric.Submetrics), byName) {
+			l.add(s, sub.Metric, sub.Tags)
 		}
-		slices.SortStableFunc(found, func(a, b threshold) int { return cmp.Compare(a.name, b.name) })
-		r.limits.all = append(r.limits.all, found...)
 	}
-	return r.limits.all
+	return l.all
 }
 
-func (s subject) thresholds(all []threshold, m *metrics.Metric, tags *metrics.TagSet) []threshold {
+func (l *thresholds) add(s subject, m *metrics.Metric, tags *metrics.TagSet) {
 	for i, t := range m.Thresholds.Thresholds {
-		all = append(all, threshold{
-			subject: s, name: m.Name, tags: tags, among: m.Thresholds.Thresholds, place: i, source: t.Source,
+		l.all = append(l.all, threshold{
+			decide: s.decide, name: m.Name, tags: tags, among: m.Thresholds.Thresholds, place: i, source: t.Source,
 			held: decided(t, s.metric.Type, true), notHeld: decided(t, s.metric.Type, false),
 		})
 	}
-	return all
 }
 
 // decide judges the thresholds of the test by its result, and makes k6 come to the same.
 func (r *run) decide(result *result.Result) {
 	j := judge{run: r, result: result}
-	for _, t := range r.thresholds() {
+	for _, t := range r.limits.find() {
 		t.enforce(t.judge(&j).Held)
 	}
 }

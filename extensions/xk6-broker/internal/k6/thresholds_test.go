@@ -65,7 +65,7 @@ func TestTheDecisionIsWhereK6Evaluates(t *testing.T) {
 	}
 	sub.Metric.Thresholds = list // a copy, as the engine makes it
 	r.collector = r.NewCollector()
-	all := r.thresholds()
+	all := r.limits.find()
 	if len(all) != 2 || all[0].name != "broker_e2e_latency{topic:a , 'loop':open}" || all[1].among[all[1].place].Source != "max<100" ||
 		all[0].tags != registry.RootTagSet().With("topic", "a").With("loop", "open") {
 		t.Fatalf("%+v", all)
@@ -103,30 +103,5 @@ func TestTheDecisionIsWhereK6Evaluates(t *testing.T) {
 	}
 	if len(made.Thresholds) != 2 || !strings.Contains(made.Thresholds[1].Why, "no samples") {
 		t.Errorf("%+v", made.Thresholds)
-	}
-}
-
-// A gauge has one last value only where it has one series.
-func TestAGaugeOfSeveralSeriesHasNoValue(t *testing.T) {
-	registry, r := registered(t)
-	r.pushed.values = map[metrics.TimeSeries]float64{}
-	push := func(group string, v float64) {
-		series := metrics.TimeSeries{Metric: r.metrics.backlog, Tags: registry.RootTagSet().With("consumer_group", group)}
-		r.pushed.note(metrics.Samples{{TimeSeries: series, Value: v}})
-	}
-	push("a", 1)
-	push("b", 2)
-	push("a", 3)
-	j := &judge{run: r}
-	c, err := verdict.ParseCondition("value<5")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := gauge(r.metrics.backlog)(j, r.limits.noTags, c); d.Judged || d.Held {
-		t.Errorf("%+v", d)
-	}
-	d := gauge(r.metrics.backlog)(j, registry.RootTagSet().With("consumer_group", "a"), c)
-	if !d.Judged || !d.Held || *d.Value != 3 {
-		t.Errorf("%+v", d)
 	}
 }

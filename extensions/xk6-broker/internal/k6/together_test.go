@@ -41,7 +41,7 @@ func inProcesses(t *testing.T, count int, timeout time.Duration, status lib.Exec
 			}
 			s := newScriptIn(t, environment)
 			defer func() {
-				if client := s.module.run.client(context.Background()); client != nil {
+				if client, _ := s.module.run.client(context.Background()); client != nil {
 					client.Close()
 				}
 			}()

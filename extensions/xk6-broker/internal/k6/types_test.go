@@ -103,7 +103,6 @@ func TestTheTypesHaveTheOptionsThatTheCodeKnows(t *testing.T) {
 		"receive(":        {`await c.receive({ zzz: 1 })`},
 		"nack(":           {`await c.nack([], { zzz: 1 })`},
 		"request(":        {`await p.request('x', { zzz: 1 })`},
-		"ReportOptions":   {`broker.checkReport({ zzz: 1 })`},
 	} {
 		known := map[string]bool{}
 		for _, call := range calls {

@@ -66,8 +66,8 @@ consumer.ready('5s');
 
 // @ts-expect-error: a driver is described, not called
 nats();
-// @ts-expect-error: name, dir, overwrite
-broker.report({ folder: 'results' });
+// @ts-expect-error: the environment has its options
+broker.handleSummary({ name: 'mine' });
 // @ts-expect-error: a text
 broker.mark(5);
 // @ts-expect-error: undefined outside of open-arrival-rate

@@ -1,6 +1,6 @@
 // What is right, and in no script of the repository.
 import { SharedArray } from 'k6/data';
-import broker, { arrival, checkReport, connect, drivers, mark, phase, report, result } from 'k6/x/broker';
+import broker, { arrival, connect, drivers, handleSummary as writeResults, mark, phase, result } from 'k6/x/broker';
 import nats from 'k6/x/broker/nats';
 
 const { name, schemes } = nats;
@@ -55,11 +55,10 @@ export async function run() {
   phase('peak');
 }
 
-checkReport({ name: 'a' });
 export function handleSummary() {
   const { verdict, topics } = result();
   const latency = topics[0].percentiles.e2e_latency.find((p) => p.q === 0.99 && p.believed);
-  return { [`${report({ overwrite: true })}/more.txt`]: `${verdict.upTo ?? verdict.reasons.map((r) => `${r.code}: ${r.text}`).join()} ${latency?.value} ${topics[0].groups[0].lost}` };
+  writeResults();
+  return { 'more.txt': `${verdict.upTo ?? verdict.reasons.map((r) => `${r.code}: ${r.text}`).join()} ${latency?.value} ${topics[0].groups[0].lost}` };
 }
 
-broker.checkReport();

@@ -38,7 +38,7 @@ type Bundle struct {
 
 	samples metrics.Samples
 	sums    map[metrics.TimeSeries]float64
-	last    time.Time // of what was spread
+	last    time.Time // of the spread values
 }
 
 // raster is the unit of times of spread values, so that the shift of a series keeps them apart.

@@ -3,89 +3,40 @@
 package samples
 
 import (
-	"cmp"
 	"math/rand/v2"
-	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 )
 
-// Budget is the number of samples of a trend of a tag set in an interval. Beyond it samples are a
-// systematic choice from the sorted distribution, at one ratio for the whole run.
-const Budget = 200
+// Budget is the number of samples of a trend of a tag set in an interval.
+const Budget = 100
 
-// maxSamples is the number of samples of a trend in a run: those of an hour.
-const maxSamples = 3600 * Budget
-
-// BudgetFor returns the budget of each second of a run: [Budget] up to an hour, then less.
-func BudgetFor(run time.Duration) uint64 {
-	return uint64(max(1, min(Budget, maxSamples/max(1, int64(run.Seconds())))))
-}
-
-// Trend thins one trend. It holds the first interval back until the second has shown the rate.
+// Trend chooses the samples of one trend.
 type Trend struct {
-	Budget uint64 // samples in an interval; 0 is [Budget]
-
-	held    *hist.Histogram
-	sampler *hist.Sampler
-	passed  hist.Histogram
-	taken   uint64 // values
+	greatest int64 // of the run so far
 }
 
-// Passed returns the distribution of the samples so far. The caller does not change it.
-func (t *Trend) Passed() *hist.Histogram { return &t.passed }
-
-// Thinned reports whether anything was left out so far.
-func (t *Trend) Thinned() bool { return t.passed.Count() < t.taken }
-
-// Take returns the samples of an interval, in ns and in no order. Interval is nil without values;
-// expected is the greatest number of values in an interval, 0 if unknown. The last interval holds
-// nothing back. The greatest and the least value of the run are always samples.
-func (t *Trend) Take(interval *hist.Histogram, expected uint64, last bool) []int64 {
-	if t.sampler == nil {
-		count := expected
-		if interval != nil {
-			count = max(count, interval.Count())
-		}
-		if t.held == nil && expected == 0 && !last {
-			t.held = interval
-			return nil
-		}
-		budget := cmp.Or(t.Budget, Budget)
-		t.sampler = hist.NewSampler((count + budget - 1) / budget)
+// Choose returns at most [Budget] values of an interval, in ns and in no order, at equal distances
+// in rank order. The greatest value of the run is always among them. The greatest of each interval
+// is not, because it would distort the percentiles of the samples.
+func (t *Trend) Choose(interval *hist.Histogram) []int64 {
+	count := min(interval.Count(), Budget)
+	if count == 0 {
+		return nil
 	}
-	var values []int64
-	for _, h := range []*hist.Histogram{t.held, interval} {
-		if h != nil && h.Count() > 0 {
-			values = append(values, t.take(h)...)
+	distance := float64(interval.Count()) / float64(count)
+	values := make([]int64, 0, count)
+	rank := uint64(0)
+	for v, n := range interval.All() {
+		rank += n
+		for uint64(len(values)) < count && (float64(len(values))+0.5)*distance < float64(rank) {
+			values = append(values, v)
 		}
 	}
-	t.held = nil
-	rand.Shuffle(
-		len(values), func(i, j int) { values[i], values[j] = values[j], values[i] },
-	) //gosec:disable G404 -- an order, no secret
-	return values
-}
-
-// take chooses from an interval with values. Extremes of the run so far replace the outermost
-// choices. The extremes of each interval would distort the percentiles of the samples.
-func (t *Trend) take(h *hist.Histogram) []int64 {
-	var values []int64
-	t.taken += h.Count()
-	t.sampler.Take(h, func(v int64) { values = append(values, v) })
-	none := t.passed.Count() == 0
-	if none || h.Max() > t.passed.Max() {
-		values = append(values[:max(0, len(values)-1)], h.Max())
+	if most := interval.Max(); most > t.greatest {
+		t.greatest = most
+		values[len(values)-1] = most
 	}
-	if none || h.Min() < t.passed.Min() {
-		if len(values) > 1 {
-			values[0] = h.Min()
-		} else if len(values) == 0 || values[0] != h.Min() {
-			values = append(values, h.Min())
-		}
-	}
-	for _, v := range values {
-		t.passed.Record(v)
-	}
+	rand.Shuffle(len(values), func(i, j int) { values[i], values[j] = values[j], values[i] }) //gosec:disable G404 -- an order
 	return values
 }
