@@ -22,8 +22,6 @@ const maxMessageBytes = 1_048_512
 // correlation has the header names of Spring for Apache Kafka.
 var correlation = driver.Correlation{ID: "kafka_correlationId", ReplyTo: "kafka_replyTopic"}
 
-var protocol = driver.Protocol{Name: "the protocol of Kafka"}
-
 func init() {
 	features := driver.Features{
 		Order:           driver.PerPartition,
@@ -50,7 +48,6 @@ func init() {
 		Schemes: []string{"kafka", "kafka+tls", "redpanda", "redpanda+tls"},
 		Doc: "Apache Kafka and what speaks its protocol: partitioned topics, " +
 			"consumer groups that commit offsets.",
-		Protocol:    protocol,
 		Features:    features,
 		Correlation: correlation,
 		Options:     append(commonOptions(), groupOptions()...),

@@ -7,8 +7,6 @@ import (
 )
 
 // protocol is KurrentDB's. Its servers have a page for browsers at the same port.
-var protocol = driver.Protocol{Name: "as KurrentDB does", Text: []string{"HTTP/"}}
-
 func init() {
 	driver.Register(driver.Driver{
 		Name:    "kurrentdb",
@@ -16,7 +14,6 @@ func init() {
 		OneHost: true,
 		Doc: "KurrentDB and EventStoreDB by gRPC: streams, read by persistent subscriptions (consumers with a group) " +
 			"and by catch-up subscriptions (without one). Not proven on a real server.",
-		Protocol: protocol,
 		Features: driver.Features{
 			Order:            driver.PerTopic,
 			Confirm:          driver.Replicated,

@@ -5,13 +5,11 @@ import (
 	"crypto/tls"
 	"encoding/pem"
 	"fmt"
-	"io"
 	"net"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -329,22 +327,6 @@ func TestNoChangeStreams(t *testing.T) {
 
 // TestOtherServers has something else answer at the port.
 func TestOtherServers(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var greeting sync.WaitGroup
-	t.Cleanup(func() { _ = l.Close(); greeting.Wait() })
-	greeting.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = io.WriteString(c, "INFO {\"server_id\":\"another\"}\r\n")
-			_ = c.Close()
-		}
-	})
 	old := answering(t, func(command string, _ bson.Raw) any {
 		if isHello(command) {
 			return hello(answers{"maxWireVersion": 6})
@@ -355,7 +337,6 @@ func TestOtherServers(t *testing.T) {
 		at, says string
 		kind     driver.Kind
 	}{
-		"another broker": {l.Addr().String(), "does not speak the protocol of MongoDB", driver.Unsupported},
 		"an old MongoDB": {old, "wire version", driver.Unsupported},
 	} {
 		err := open(t, "mongodb://me:5ecret@"+c.at, map[string]any{"connectTimeout": "10m"}) // which is not waited for

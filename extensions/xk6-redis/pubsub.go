@@ -11,10 +11,9 @@ import (
 
 func pubsub() driver.Driver {
 	return driver.Driver{
-		Name:     "redis-pubsub",
-		Schemes:  []string{"redis-pubsub"},
-		Doc:      "Redis Pub/Sub: PUBLISH and SUBSCRIBE, at most once, to those who listen.",
-		Protocol: protocol,
+		Name:    "redis-pubsub",
+		Schemes: []string{"redis-pubsub"},
+		Doc:     "Redis Pub/Sub: PUBLISH and SUBSCRIBE, at most once, to those who listen.",
 		Features: driver.Features{
 			Order: driver.PerTopic, Confirm: driver.Accepted, Deliver: driver.AtMostOnce, Start: driver.StartNew,
 			Async: true, Fanout: true, MaxMessageBytes: maxBulk,

@@ -10,8 +10,6 @@ import (
 )
 
 // protocol is that of Redis, which answers anything unknown with an error.
-var protocol = driver.Protocol{Name: "the protocol of Redis", Text: []string{"-"}}
-
 func init() {
 	logging.Disable()
 	driver.Register(streams())
@@ -24,10 +22,9 @@ const maxBulk = 512 << 20
 
 func streams() driver.Driver {
 	return driver.Driver{
-		Name:     "redis-streams",
-		Schemes:  []string{"redis-streams"},
-		Doc:      "Redis Streams: XADD, XREADGROUP with consumer groups, XACK.",
-		Protocol: protocol,
+		Name:    "redis-streams",
+		Schemes: []string{"redis-streams"},
+		Doc:     "Redis Streams: XADD, XREADGROUP with consumer groups, XACK.",
 		Features: driver.Features{
 			Order: driver.PerTopic, Confirm: driver.Replicated, Deliver: driver.AtLeastOnce,
 			Settle: driver.Ack | driver.Requeue | driver.Reject, Start: driver.StartNew | driver.StartEarliest,

@@ -214,7 +214,7 @@ func (a *Address) OpenThrough(ctx context.Context, network *Network, clientName 
 	if target.Options, err = a.Resolve(OnConnect, nil); err != nil {
 		return nil, err
 	}
-	conn, err := target.open(ctx, a.Driver)
+	conn, err := a.Driver.Open(ctx, target)
 	if err != nil {
 		return nil, a.Driver.Wrap(op, err)
 	}

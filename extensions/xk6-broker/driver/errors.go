@@ -24,7 +24,7 @@ const (
 	Rejected     Kind = "rejected"     // the broker refuses this message or request: too large, unroutable, invalid
 	NotFound     Kind = "not_found"    // no such topic, group or server-side object
 	Denied       Kind = "denied"       // authentication, authorization or certificates
-	Unsupported  Kind = "unsupported"  // not a feature of the broker or the driver, or another protocol
+	Unsupported  Kind = "unsupported"  // not a feature of the broker or the driver
 	Closed       Kind = "closed"       // used after Close
 	Canceled     Kind = "canceled"     // the test ended
 )
@@ -75,8 +75,6 @@ func (d *Driver) KindOf(err error) Kind {
 	switch {
 	case err == nil:
 		return ""
-	case errors.As(err, new(*ProtocolError)):
-		return Unsupported
 	case errors.As(err, &option):
 		return Rejected
 	case errors.As(err, &e):
