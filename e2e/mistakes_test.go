@@ -20,7 +20,7 @@ func TestMistakesAreFoundInInit(t *testing.T) {
 		"unknown profile":         {`broker.connect('embedded:', {profile: 'fast'})`, `not one of latency, throughput, durable`},
 		"no topic":                {`broker.connect('embedded:').producer('')`, "the topic's name is missing"},
 		"unknown producer option": {`broker.connect('embedded:').producer('t', {maxInflight: 3})`, `no option "maxInflight"`},
-		"mistyped option":         {`broker.connect('jetstream://h').consumer('t', {gruop: 'g'})`, `no option "gruop" here (did you mean group?): known are connections, group, prefetch, confirmAcks, start, profile, ackPolicy`},
+		"mistyped option":         {`broker.connect('jetstream://h').consumer('t', {gruop: 'g'})`, `no option "gruop" here: known are connections, group, prefetch, confirmAcks, start, profile, ackPolicy`},
 		"mistyped scheme":         {`broker.connect('redis://h')`, `no driver for scheme "redis": this k6 knows`},
 		"wrong type":              {`broker.connect('embedded:').producer('t', {maxInFlight: 'many'})`, `option "maxInFlight": "many" is not an integer from 1`},
 		"window of none":          {`broker.connect('embedded:').producer('t', {maxInFlight: 0})`, `option "maxInFlight": 0 is not`},

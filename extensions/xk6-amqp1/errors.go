@@ -26,6 +26,8 @@ func refused(err error) error {
 		return &kindError{driver.Denied, err}
 	case strings.Contains(text, "unexpected protocol version 0.9.1"):
 		return fmt.Errorf("it speaks AMQP 0-9-1, for which the scheme is rabbitmq: %w: %w", errors.ErrUnsupported, err)
+	case strings.Contains(text, "unexpected protocol"), strings.Contains(text, "invalid protoHeader"):
+		return &kindError{driver.Unsupported, err}
 	}
 	return err
 }

@@ -112,18 +112,16 @@ func streamOptions() []driver.Option {
 			Doc:     "What the stream keeps: all within its limits, what no consumer acknowledged, or what not every consumer acknowledged.",
 		},
 		{
-			Name: "maxAge", Scope: driver.OnTopic, Type: driver.Duration, Default: "0s", Drops: true,
+			Name: "maxAge", Scope: driver.OnTopic, Type: driver.Duration, Default: "0s",
 			Doc: "How long the stream keeps a message; 0 is for ever.",
 		},
 		{
-			Name: "maxBytes", Scope: driver.OnTopic, Type: driver.Size, Default: "-1", Min: -1, Drops: true,
-			ZeroMeans: int64(-1),
-			Doc:       "How many bytes the stream keeps; -1 is no limit, and so is 0.",
+			Name: "maxBytes", Scope: driver.OnTopic, Type: driver.Size,
+			Doc: "How many bytes the stream keeps; 0 is no limit.",
 		},
 		{
-			Name: "maxMessages", Scope: driver.OnTopic, Type: driver.Int, Default: "-1", Min: -1, Drops: true,
-			ZeroMeans: int64(-1),
-			Doc:       "How many messages the stream keeps; -1 is no limit, and so is 0.",
+			Name: "maxMessages", Scope: driver.OnTopic, Type: driver.Int,
+			Doc: "How many messages the stream keeps; 0 is no limit.",
 		},
 		{
 			Name: "discard", Scope: driver.OnTopic, Type: driver.Enum, Default: "old", Allowed: []string{"old", "new"},

@@ -43,7 +43,7 @@ func streams() driver.Driver {
 func streamOptions() []driver.Option {
 	return []driver.Option{
 		{
-			Name: "maxLen", Scope: driver.OnProducer, Type: driver.Int, Drops: true,
+			Name: "maxLen", Scope: driver.OnProducer, Type: driver.Int,
 			Doc: "Have the server drop the oldest messages, settled or not, when there are about so many; 0 is never.",
 		},
 		{

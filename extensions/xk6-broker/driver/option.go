@@ -16,13 +16,10 @@ type Option struct {
 	Default string             // as in a URL; "" is the type's zero value
 	Profile map[Profile]string // defaults that differ by profile
 	Allowed []string           // the values of an Enum, in any case
-	Instead string             // added to the error of an Enum, such as "; streams have a driver of their own"
 	Min     int64              // of an Int, Size or Duration (ns)
 	Max     int64              // 0 is no limit
 	Step    int64              // values are multiples of it; 0 is no rule
 	Secret  bool               // never shown
-	// Drops: the broker drops messages because of the option, received or not.
-	Drops bool
 	// Selects: a consumer with the option does not receive every message of the topic.
 	Selects bool
 	// Spends is the value with which the topic may drop messages before a later group reads them; ""
@@ -34,7 +31,6 @@ type Option struct {
 	Reorders bool
 	// ZeroIsDefault: with 0 the broker decides, and any value of an existing topic is accepted.
 	ZeroIsDefault bool
-	ZeroMeans     any    // the value of an existing topic that 0 stands for; nil is 0
 	Doc           string // one sentence, with units
 }
 
@@ -66,12 +62,11 @@ const (
 	Enum                 // string, one of Allowed
 	List                 // []string; comma-separated in a URL
 	Map                  // map[string]any of string, bool, int64, float64; name=value in a URL, repeated
-	Items                // []any of strings and Maps, whose values may be Maps; strings in a URL
 	File                 // string: a path, or the text of a PEM file; see [Target.File]
 )
 
 func (t Type) String() string {
-	return [...]string{"string", "integer", "boolean", "duration", "size", "enum", "list", "object", "list", "file"}[t]
+	return [...]string{"string", "integer", "boolean", "duration", "size", "enum", "list", "object", "file"}[t]
 }
 
 // Profile is a set of defaults.

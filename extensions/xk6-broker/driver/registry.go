@@ -68,8 +68,7 @@ func Lookup(scheme string) (*Driver, error) {
 		return d, nil
 	}
 	all := slices.Sorted(maps.Keys(registry.byScheme))
-	list := strings.Join(all, ", ")
-	return nil, fmt.Errorf("no driver for scheme %q%s: this k6 knows %s", scheme, Suggest(scheme, all), list)
+	return nil, fmt.Errorf("no driver for scheme %q: this k6 knows %s", scheme, strings.Join(all, ", "))
 }
 
 // Drivers returns all drivers, sorted by name.

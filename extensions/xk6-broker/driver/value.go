@@ -2,7 +2,6 @@ package driver
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -30,9 +29,6 @@ func (v Values) List(name string) []string { l, _ := v[name].([]string); return 
 
 // Map returns a Map option.
 func (v Values) Map(name string) map[string]any { m, _ := v[name].(map[string]any); return m }
-
-// Items returns an Items option.
-func (v Values) Items(name string) []any { l, _ := v[name].([]any); return l }
 
 // Parse converts a value of a URL (a string) or of JavaScript to the option's Go type.
 func (o Option) Parse(raw any) (any, error) {
@@ -68,8 +64,6 @@ func (o Option) decode(raw any) (any, bool) {
 		return parseList(raw)
 	case Map:
 		return parseMap(raw)
-	case Items:
-		return parseItems(raw)
 	}
 	panic("driver: option " + o.Name + " has an unknown type")
 }
@@ -79,15 +73,15 @@ var wants = [...]string{
 	String: "a string", Int: "an integer", Bool: "true or false",
 	Duration: `a duration such as "500ms" or a number of milliseconds`, Size: `a size such as 65536 or "64KiB"`,
 	Enum: "one of ", List: "a list of strings",
-	Map:   "an object of strings, numbers and booleans, or a string name=value or a list of these",
-	Items: "a list of strings and objects", File: "the path of a file, or its text",
+	Map:  "an object of strings, numbers and booleans, or a string name=value or a list of these",
+	File: "the path of a file, or its text",
 }
 
 func (o Option) want() string {
 	text := wants[o.Type]
 	switch o.Type {
 	case Enum:
-		return text + strings.Join(o.Allowed, ", ") + o.Instead
+		return text + strings.Join(o.Allowed, ", ")
 	case Int, Size, Duration:
 		text += ", at least " + o.format(o.Min)
 	}
@@ -255,55 +249,16 @@ func parseMap(raw any) (map[string]any, bool) {
 // scalars reports whether an object has strings, booleans and numbers only.
 func scalars(object map[string]any) bool {
 	for name, value := range object {
-		if name == "" || !scalar(value) {
+		switch value.(type) {
+		case string, bool, int64, float64:
+		default:
+			return false
+		}
+		if name == "" {
 			return false
 		}
 	}
 	return true
-}
-
-func scalar(value any) bool {
-	switch value.(type) {
-	case string, bool, int64, float64:
-		return true
-	}
-	return false
-}
-
-func parseItems(raw any) ([]any, bool) {
-	list, ok := raw.([]any)
-	if !ok {
-		texts, ok := parseList(raw)
-		for _, text := range texts {
-			list = append(list, text)
-		}
-		return list, ok
-	}
-	return list, !slices.ContainsFunc(list, func(item any) bool { return !validItem(item) })
-}
-
-// validItem accepts a string, and an object whose values are scalars or objects of scalars.
-func validItem(item any) bool {
-	if object, ok := item.(map[string]any); ok {
-		for _, value := range object {
-			inner, nested := value.(map[string]any)
-			if nested && !scalars(inner) || !nested && !scalar(value) {
-				return false
-			}
-		}
-		return true
-	}
-	_, ok := item.(string)
-	return ok
-}
-
-// Pairs returns the entries of a [Map] as name=value, sorted by name.
-func Pairs(m map[string]any) []string {
-	var all []string
-	for _, name := range slices.Sorted(maps.Keys(m)) {
-		all = append(all, name+"="+Text(m[name]))
-	}
-	return all
 }
 
 // Text returns a value of a [Map] as text.

@@ -144,10 +144,7 @@ func (c *connection) require(wanted map[string]any) error {
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		got, ok := have[name]
 		if !ok {
-			return fmt.Errorf(
-				"require: no feature %q%s: see conn.features", name,
-				driver.Suggest(name, slices.Sorted(maps.Keys(have))),
-			)
+			return fmt.Errorf("require: no feature %q: see conn.features", name)
 		}
 		wants, many := wanted[name].([]any)
 		if !many {

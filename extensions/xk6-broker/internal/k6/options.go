@@ -194,10 +194,7 @@ func (o *options) done() error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.given)) {
 		slices.Sort(o.known)
-		return fmt.Errorf(
-			"%s: no option %q%s: known are %s", o.call, name, driver.Suggest(name, o.known),
-			strings.Join(o.known, ", "),
-		)
+		return fmt.Errorf("%s: no option %q: known are %s", o.call, name, strings.Join(o.known, ", "))
 	}
 	return nil
 }

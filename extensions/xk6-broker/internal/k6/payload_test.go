@@ -144,7 +144,7 @@ func TestBodiesOfFiles(t *testing.T) {
 		`broker.bodies('none.txt')`:                      "bodies: none.txt: ",
 		`broker.bodies('nothing')`:                       "bodies: nothing: it has no body",
 		`broker.bodies('empty.ndjson', { lines: true })`: "it has no body",
-		`broker.bodies('a.txt', { line: true })`:         `bodies: no option "line" (did you mean lines?): known are lines`,
+		`broker.bodies('a.txt', { line: true })`:         `bodies: no option "line": known are lines`,
 		`broker.bodies()`:                                "the path of a file or a folder is missing",
 	} {
 		if _, err := s.run(call); err == nil || !strings.Contains(err.Error(), want) {

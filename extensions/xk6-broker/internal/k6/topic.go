@@ -1,7 +1,6 @@
 package k6
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -116,11 +115,8 @@ func (t *newTopic) differs(of *driver.Driver, has driver.TopicInfo) error {
 			continue
 		}
 		asked := wanted[name]
-		if reflect.ValueOf(asked).IsZero() {
-			if option.ZeroIsDefault {
-				continue
-			}
-			asked = cmp.Or(option.ZeroMeans, asked)
+		if option.ZeroIsDefault && reflect.ValueOf(asked).IsZero() {
+			continue
 		}
 		if value != asked {
 			errs = append(
