@@ -62,7 +62,7 @@ func ParseURL(raw string, given map[string]any) (*Address, error) {
 	}
 	u.RawQuery = ""
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if _, err := d.find(name, anyScope, ""); err != nil {
+		if _, err := d.find(name, profile.Scope, ""); err != nil {
 			return nil, err
 		}
 		a.given[name] = given[name]
@@ -112,7 +112,7 @@ func (d *Driver) parseQuery(query string) (map[string]any, error) {
 		}
 		name, _, _ := strings.Cut(part, "=")
 		name, _ = url.QueryUnescape(name) // ParseQuery has checked it
-		o, err := d.find(name, anyScope, InURL)
+		o, err := d.find(name, profile.Scope, InURL)
 		switch {
 		case err != nil && secret:
 			return nil, errMalformed

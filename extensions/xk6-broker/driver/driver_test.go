@@ -303,9 +303,8 @@ func TestTLSIsAskedForInEveryWay(t *testing.T) {
 
 func TestADriverThatContradictsItselfIsNotRegistered(t *testing.T) {
 	for name, change := range map[string]func(*Driver){
-		"no name":                               func(d *Driver) { d.Name = "" },
-		"taken scheme":                          func(d *Driver) { d.Name = "other" },
-		"consumers' features without consumers": func(d *Driver) { d.Schemes, d.Features = []string{"x"}, Features{Groups: true} },
+		"no name":      func(d *Driver) { d.Name = "" },
+		"taken scheme": func(d *Driver) { d.Name = "other" },
 		"a place that is not claimed": func(d *Driver) {
 			d.Schemes, d.Place = []string{"x"}, func(*Message) Place { return Place{} }
 		},

@@ -35,15 +35,6 @@ type Features struct {
 	MaxMessageBytes int // the largest body with the server's default settings; 0 without a fixed limit
 }
 
-// ofSending returns the features that need no consumer.
-func (f Features) ofSending() Features {
-	return Features{
-		Confirm: f.Confirm, Async: f.Async, Key: f.Key, Headers: f.Headers, Tombstones: f.Tombstones,
-		Partitions: f.Partitions,
-		Receipts:   f.Receipts, MaxMessageBytes: f.MaxMessageBytes,
-	}
-}
-
 // Order is the scope within which messages of one producer arrive in the order sent, while nothing
 // fails.
 type Order uint8

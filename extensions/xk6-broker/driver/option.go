@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -45,8 +44,6 @@ const (
 	OnConsumer
 	OnTopic
 	OnMessage // a property of one message
-
-	anyScope = ^Scope(0)
 )
 
 // Type is the type of an option's value.
@@ -79,67 +76,75 @@ const (
 	Durable    Profile = "durable"    // confirmed means replicated and, if the broker can, on disk
 )
 
-// profile is an option of every driver and scope.
+// profile is an option of every driver.
 var profile = Option{
-	Name: "profile", Scope: anyScope, Type: Enum, Default: string(Latency),
+	Name: "profile", Scope: OnConnect | OnProducer | OnConsumer | OnTopic, Type: Enum, Default: string(Latency),
 	Allowed: []string{string(Latency), string(Throughput), string(Durable)},
 }
 
 // Option returns the option with this name, in any scope.
 func (d *Driver) Option(name string) (Option, bool) {
-	i := slices.IndexFunc(d.Options, func(o Option) bool { return o.Name == name })
-	if i < 0 {
-		return Option{}, false
+	for _, o := range d.Options {
+		if o.Name == name {
+			return o, true
+		}
 	}
-	return d.Options[i], true
+	return profile, name == profile.Name
 }
 
-// find returns an option of a scope, or an [UnknownOptionError] for this place.
-func (d *Driver) find(name string, scope Scope, where string) (Option, error) {
-	if name == profile.Name {
-		return profile, nil
-	}
+// find returns an option of one of the scopes, or an [UnknownOptionError] for this place.
+func (d *Driver) find(name string, scopes Scope, where string) (Option, error) {
 	o, ok := d.Option(name)
-	if !ok || o.Scope&scope == 0 {
-		return o, &UnknownOptionError{d.Name, name, where, append([]string{profile.Name}, d.names(scope)...)}
+	if !ok || o.Scope&scopes == 0 {
+		return o, &UnknownOptionError{d.Name, name, where, d.names(scopes)}
 	}
 	return o, nil
 }
 
-// names returns the names of the options of a scope, sorted.
-func (d *Driver) names(scope Scope) []string {
+// names returns the names of the options of the scopes, sorted behind the profile.
+func (d *Driver) names(scopes Scope) []string {
 	var names []string
 	for _, o := range d.Options {
-		if o.Scope&scope != 0 {
+		if o.Scope&scopes != 0 {
 			names = append(names, o.Name)
 		}
 	}
 	slices.Sort(names)
+	if profile.Scope&scopes != 0 {
+		names = append([]string{profile.Name}, names...)
+	}
 	return names
+}
+
+// parse returns the values of given options of a scope.
+func (d *Driver) parse(scope Scope, where string, given map[string]any) (Values, error) {
+	values := make(Values, len(given))
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		o, err := d.find(name, scope, where)
+		if err != nil {
+			return nil, err
+		}
+		if values[name], err = o.Parse(given[name]); err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
 }
 
 // Resolve returns a value for every option of a scope: from given, else the profile's default, else
 // the option's. A name in given that is not of this scope is an error.
 func (d *Driver) Resolve(scope Scope, p Profile, given map[string]any) (Values, error) {
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if _, err := d.find(name, scope, " here"); err != nil {
-			return nil, err
-		}
+	values, err := d.parse(scope, " here", given)
+	if err != nil {
+		return nil, err
 	}
-	values := Values{}
 	for _, o := range d.Options {
-		if o.Scope&scope == 0 {
+		if _, set := values[o.Name]; set || o.Scope&scope == 0 {
 			continue
 		}
-		raw, ok := given[o.Name]
-		if !ok {
-			raw = o.defaultFor(p)
-		}
-		value, err := o.Parse(raw)
-		if err != nil {
+		if values[o.Name], err = o.Parse(o.defaultFor(p)); err != nil {
 			return nil, err
 		}
-		values[o.Name] = value
 	}
 	return values, nil
 }
@@ -156,23 +161,7 @@ func (d *Driver) Properties(given map[string]any) (Values, error) {
 	if len(given) == 0 {
 		return nil, nil
 	}
-	names := d.names(OnMessage)
-	if len(names) == 0 {
-		return nil, fmt.Errorf("option \"properties\": messages of %s have none: %w", d.Name, errors.ErrUnsupported)
-	}
-	values := make(Values, len(given))
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		o, ok := d.Option(name)
-		if !ok || o.Scope&OnMessage == 0 {
-			return nil, &UnknownOptionError{d.Name, name, ` in "properties"`, names}
-		}
-		value, err := o.Parse(given[name])
-		if err != nil {
-			return nil, err
-		}
-		values[name] = value
-	}
-	return values, nil
+	return d.parse(OnMessage, ` in "properties"`, given)
 }
 
 // Redact returns the values as reports show them.

@@ -1,12 +1,14 @@
 package driver
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Values has a value for every option of a scope, of the Go type that [Type] names.
@@ -43,12 +45,16 @@ func (o Option) Parse(raw any) (any, error) {
 }
 
 func (o Option) decode(raw any) (any, bool) {
+	text, isText := raw.(string)
 	switch o.Type {
 	case String, File:
-		s, ok := raw.(string)
-		return s, ok
+		return text, isText
 	case Enum:
-		return o.parseEnum(raw)
+		i := slices.IndexFunc(o.Allowed, func(allowed string) bool { return strings.EqualFold(allowed, text) })
+		if !isText || i < 0 {
+			return nil, false
+		}
+		return o.Allowed[i], true
 	case Bool:
 		return parseBool(raw)
 	case Int:
@@ -122,22 +128,13 @@ func Show(raw any) string {
 	return "the value given"
 }
 
-func (o Option) parseEnum(raw any) (string, bool) {
-	s, ok := raw.(string)
-	i := slices.IndexFunc(o.Allowed, func(allowed string) bool { return strings.EqualFold(allowed, s) })
-	if !ok || i < 0 {
-		return "", false
-	}
-	return o.Allowed[i], true
-}
-
 func parseBool(raw any) (bool, bool) {
 	switch v := raw.(type) {
 	case bool:
 		return v, true
 	case string:
-		b, err := strconv.ParseBool(v)
-		return b, err == nil || v == ""
+		b, err := strconv.ParseBool(cmp.Or(v, "false"))
+		return b, err == nil
 	}
 	return false, false
 }
@@ -154,51 +151,49 @@ func parseInt(raw any) (int64, bool) {
 	case float64:
 		return int64(v), v == math.Trunc(v) && math.Abs(v) < maxExact
 	case string:
-		n, err := strconv.ParseInt(v, 10, 64)
-		return n, err == nil || v == ""
+		n, err := strconv.ParseInt(cmp.Or(v, "0"), 10, 64)
+		return n, err == nil
 	}
 	return 0, false
 }
 
-// units are the suffixes of sizes, the longer ones first.
-var units = []struct {
-	suffix string
-	bytes  int64
-}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"B", 1}}
+// units are the suffixes of sizes.
+var units = map[string]int64{
+	"": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30,
+}
 
 func parseSize(raw any) (int64, bool) {
-	text, _ := raw.(string)
-	for _, unit := range units {
-		if number, ok := strings.CutSuffix(text, unit.suffix); ok {
-			n, ok := parseInt(number)
-			return n * unit.bytes, ok && n <= math.MaxInt64/unit.bytes && n >= math.MinInt64/unit.bytes
-		}
+	text, ok := raw.(string)
+	if !ok {
+		return parseInt(raw)
 	}
-	return parseInt(raw)
+	number := strings.TrimRightFunc(text, unicode.IsLetter)
+	unit, known := units[text[len(number):]]
+	n, ok := parseInt(number)
+	return n * unit, ok && known && n*unit/unit == n
 }
 
 // ParseDuration parses a duration as k6 does: a string in Go's form, or a number of milliseconds.
 func ParseDuration(raw any) (time.Duration, bool) {
+	var ms float64
 	switch v := raw.(type) {
 	case time.Duration:
 		return v, true
 	case int64:
-		return milliseconds(float64(v))
+		ms = float64(v)
 	case int:
-		return milliseconds(float64(v))
+		ms = float64(v)
 	case float64:
-		return milliseconds(v)
+		ms = v
 	case string:
-		if ms, err := strconv.ParseFloat(v, 64); err == nil {
-			return milliseconds(ms)
+		var err error
+		if ms, err = strconv.ParseFloat(cmp.Or(v, "0"), 64); err != nil {
+			d, err := time.ParseDuration(v)
+			return d, err == nil
 		}
-		d, err := time.ParseDuration(v)
-		return d, err == nil || v == ""
+	default:
+		return 0, false
 	}
-	return 0, false
-}
-
-func milliseconds(ms float64) (time.Duration, bool) {
 	ns := ms * float64(time.Millisecond)
 	return time.Duration(ns), math.Abs(ns) < math.MaxInt64
 }

@@ -3,7 +3,6 @@
 package lease
 
 import (
-	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -20,8 +19,6 @@ type Config struct {
 	Time time.Duration
 	// Settled is the error for a message that was settled already.
 	Settled error
-	// Ahead is the most messages that wait to be received; 0 is Prefetch.
-	Ahead int
 }
 
 // Delivery is one delivery of a message, with the driver's handle to settle it. It is the message's
@@ -37,10 +34,9 @@ type Delivery[H any] struct {
 
 // Consumer has messages that wait to be received, and the received messages until they are settled.
 type Consumer[H any] struct {
+	*inbox.Inbox[*Delivery[H]]
 	config Config
-	in     *inbox.Inbox[*Delivery[H]]
 	room   *inbox.Room
-	ahead  *inbox.Room
 
 	open     context.Context // ends with Close
 	leave    context.CancelFunc
@@ -56,8 +52,7 @@ type Consumer[H any] struct {
 // New returns a consumer that fetches nothing yet.
 func New[H any](config Config) *Consumer[H] {
 	c := &Consumer[H]{config: config, room: inbox.NewRoom(config.Prefetch), held: map[*Delivery[H]]struct{}{}}
-	c.ahead = inbox.NewRoom(cmp.Or(config.Ahead, config.Prefetch))
-	c.in = inbox.New(c.hand)
+	c.Inbox = inbox.New(c.hand)
 	c.open, c.leave = context.WithCancel(context.Background())
 	c.fetching, c.stop = context.WithCancel(context.Background())
 	c.Go(c.expire)
@@ -72,34 +67,15 @@ func (c *Consumer[H]) Go(do func(open context.Context)) {
 // Poll calls fetch for at most so many messages whenever there is room, until Close. open ends with
 // Close, and stops waiting for messages; [Consumer.Fetching] is for the request that leases them.
 func (c *Consumer[H]) Poll(most int, fetch func(open context.Context, most int) ([]*Delivery[H], error)) {
-	c.loops.Go(func() {
-		c.in.Poll(c.room, most, func(open context.Context, most int) ([]*Delivery[H], error) {
-			most, err := c.ahead.Reserve(open, most, most)
-			if err != nil {
-				return nil, err
-			}
-			all, err := fetch(open, most)
-			c.ahead.Give(most - len(all))
-			return all, err
-		})
-	})
+	c.loops.Go(func() { c.Inbox.Poll(c.room, most, fetch) })
 }
 
 // Fetching returns a context that ends when Close no longer waits for fetches. Messages of a fetch
 // that is given up are not available to any consumer for the time of a lease.
 func (c *Consumer[H]) Fetching() context.Context { return c.fetching }
 
-// Fail makes one Receive return err.
-func (c *Consumer[H]) Fail(err error) { c.in.Fail(err) }
-
-// Receive implements [driver.Consumer].
-func (c *Consumer[H]) Receive(ctx context.Context, b driver.Batch) (int, error) {
-	return c.in.Receive(ctx, b)
-}
-
 // hand fills a batch and holds its messages.
 func (c *Consumer[H]) hand(b driver.Batch, arrived []*Delivery[H]) {
-	c.ahead.Give(len(arrived))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, d := range arrived {
@@ -141,7 +117,7 @@ func (c *Consumer[H]) free(d *Delivery[H]) {
 
 // Here returns all messages that arrived and are not settled.
 func (c *Consumer[H]) Here() []*Delivery[H] {
-	all := c.in.Waiting() // first: a waiting message becomes held, never the reverse
+	all := c.Waiting() // first: a waiting message becomes held, never the reverse
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for d := range c.held {
@@ -204,12 +180,12 @@ func Count(n int, settled int64, err, rest error) []error {
 // that were received and not settled, and with those that were never received.
 func (c *Consumer[H]) Close(ctx context.Context, giveBack func(held, unseen []*Delivery[H]) error) (err error) {
 	c.leave()
-	c.in.Close()
+	c.Inbox.Close()
 	c.closing.Do(func() {
 		defer context.AfterFunc(ctx, c.stop)()
 		c.loops.Wait()
-		unseen := c.in.Waiting()
-		c.in.Clear()
+		unseen := c.Waiting()
+		c.Clear()
 		err = giveBack(c.unsettled(), unseen)
 		c.stop()
 	})
