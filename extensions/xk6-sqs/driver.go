@@ -10,7 +10,7 @@ func init() {
 	features := driver.Features{
 		Order: driver.Unordered, Confirm: driver.Replicated, Deliver: driver.AtLeastOnce,
 		Settle: driver.Ack | driver.Requeue, Start: driver.StartEarliest, SettleConfirmed: driver.Always,
-		Async: true, Headers: true, Attempts: true, Timestamps: true, BacklogEstimated: true, MaxMessageBytes: maxBytes,
+		Async: true, Headers: true, Attempts: true, Timestamps: true, MaxMessageBytes: maxBytes,
 	}
 	driver.Register(driver.Driver{
 		Name:     "sqs",

@@ -149,15 +149,11 @@ func (a *Address) Resolve(scope Scope, given map[string]any) (Values, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.Driver.Resolve(scope, p, a.asked(scope, given))
+	return a.Driver.Resolve(scope, p, a.Asked(scope, given))
 }
 
-// Asked returns the names of the options of a scope that the URL or given sets, sorted.
-func (a *Address) Asked(scope Scope, given map[string]any) []string {
-	return slices.Sorted(maps.Keys(a.asked(scope, given)))
-}
-
-func (a *Address) asked(scope Scope, given map[string]any) map[string]any {
+// Asked returns the options of a scope that the URL or given sets, without the profile.
+func (a *Address) Asked(scope Scope, given map[string]any) map[string]any {
 	all := map[string]any{}
 	for name, value := range a.given {
 		if _, err := a.Driver.find(name, scope, ""); err == nil {

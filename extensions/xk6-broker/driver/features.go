@@ -24,8 +24,6 @@ type Features struct {
 	Partitions bool // topics have partitions: Message.Partition and Place.Partition are set
 	Timestamps bool // Driver.Place returns the time of a received message
 	Receipts   bool // Message.Place is filled by a producer, if its settings allow it
-	// BacklogEstimated: every [Backlog] is an estimate, so missing messages are uncertain.
-	BacklogEstimated bool
 	// BacklogWhole: one connection's [Backlog] includes the messages held by all connections of
 	// this process.
 	BacklogWhole bool

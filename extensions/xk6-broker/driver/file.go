@@ -45,11 +45,8 @@ func (t Target) File(option string) (string, error) {
 	}
 	first := t.files[name]
 	text, err := os.ReadFile(cmp.Or(first.path, name)) //gosec:disable G304 -- a file of the user's
-	switch {
-	case err == nil:
-		return string(text), nil
-	case first.text != "": // a file of a k6 archive
-		return first.text, nil
+	if err == nil || first.text != "" {                // a k6 archive has no file
+		return cmp.Or(string(text), first.text), nil
 	}
 	return "", &OptionError{option, fmt.Errorf("%w: it is a path, or the text of the file", err)}
 }

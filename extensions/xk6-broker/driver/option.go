@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -160,6 +161,9 @@ func (o Option) defaultFor(p Profile) string {
 func (d *Driver) Properties(given map[string]any) (Values, error) {
 	if len(given) == 0 {
 		return nil, nil
+	}
+	if len(d.names(OnMessage)) == 0 {
+		return nil, fmt.Errorf("option \"properties\": messages of %s have none: %w", d.Name, errors.ErrUnsupported)
 	}
 	return d.parse(OnMessage, ` in "properties"`, given)
 }

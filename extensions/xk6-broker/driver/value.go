@@ -45,24 +45,26 @@ func (o Option) Parse(raw any) (any, error) {
 }
 
 func (o Option) decode(raw any) (any, bool) {
-	text, isText := raw.(string)
+	text, isScalar := scalar(raw)
 	switch o.Type {
 	case String, File:
-		return text, isText
+		text, ok := raw.(string)
+		return text, ok
 	case Enum:
 		i := slices.IndexFunc(o.Allowed, func(allowed string) bool { return strings.EqualFold(allowed, text) })
-		if !isText || i < 0 {
+		if i < 0 {
 			return nil, false
 		}
 		return o.Allowed[i], true
 	case Bool:
-		return parseBool(raw)
+		b, err := strconv.ParseBool(cmp.Or(text, "false"))
+		return b, isScalar && err == nil
 	case Int:
-		n, ok := parseInt(raw)
-		return n, ok && o.allows(n)
+		n, err := strconv.ParseInt(cmp.Or(text, "0"), 10, 64)
+		return n, isScalar && err == nil && o.allows(n)
 	case Size:
-		n, ok := parseSize(raw)
-		return n, ok && o.allows(n)
+		n, ok := parseSize(text)
+		return n, isScalar && ok && o.allows(n)
 	case Duration:
 		d, ok := ParseDuration(raw)
 		return d, ok && o.allows(int64(d))
@@ -72,6 +74,15 @@ func (o Option) decode(raw any) (any, bool) {
 		return parseMap(raw)
 	}
 	panic("driver: option " + o.Name + " has an unknown type")
+}
+
+// scalar returns a string, a boolean, a number or a duration as text.
+func scalar(raw any) (text string, ok bool) {
+	switch raw.(type) {
+	case string, bool, int, int64, float64, time.Duration:
+		return Text(raw), true
+	}
+	return "", false
 }
 
 // wants describes the values of each type in errors.
@@ -85,26 +96,25 @@ var wants = [...]string{
 
 func (o Option) want() string {
 	text := wants[o.Type]
+	show := func(n int64) any {
+		if o.Type == Duration {
+			return time.Duration(n)
+		}
+		return n
+	}
 	switch o.Type {
 	case Enum:
 		return text + strings.Join(o.Allowed, ", ")
 	case Int, Size, Duration:
-		text += ", at least " + o.format(o.Min)
+		text += fmt.Sprint(", at least ", show(o.Min))
 	}
 	if o.Max != 0 {
-		text += ", at most " + o.format(o.Max)
+		text += fmt.Sprint(", at most ", show(o.Max))
 	}
 	if o.Step != 0 {
-		text += ", in steps of " + o.format(o.Step)
+		text += fmt.Sprint(", in steps of ", show(o.Step))
 	}
 	return text
-}
-
-func (o Option) format(n int64) string {
-	if o.Type == Duration {
-		return time.Duration(n).String()
-	}
-	return strconv.FormatInt(n, 10)
 }
 
 func (o Option) allows(n int64) bool {
@@ -118,43 +128,12 @@ func Show(raw any) string {
 		return strconv.Quote(v)
 	case nil:
 		return "nothing"
-	case bool, int, int64, float64, time.Duration:
-		return fmt.Sprint(v)
 	case []any, []string:
 		return "a list"
 	case map[string]any:
 		return "an object"
 	}
-	return "the value given"
-}
-
-func parseBool(raw any) (bool, bool) {
-	switch v := raw.(type) {
-	case bool:
-		return v, true
-	case string:
-		b, err := strconv.ParseBool(cmp.Or(v, "false"))
-		return b, err == nil
-	}
-	return false, false
-}
-
-// maxExact is the greatest float64 below which every integer is exact.
-const maxExact = 1 << 53
-
-func parseInt(raw any) (int64, bool) {
-	switch v := raw.(type) {
-	case int64:
-		return v, true
-	case int:
-		return int64(v), true
-	case float64:
-		return int64(v), v == math.Trunc(v) && math.Abs(v) < maxExact
-	case string:
-		n, err := strconv.ParseInt(cmp.Or(v, "0"), 10, 64)
-		return n, err == nil
-	}
-	return 0, false
+	return fmt.Sprint(raw)
 }
 
 // units are the suffixes of sizes.
@@ -162,40 +141,23 @@ var units = map[string]int64{
 	"": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30,
 }
 
-func parseSize(raw any) (int64, bool) {
-	text, ok := raw.(string)
-	if !ok {
-		return parseInt(raw)
-	}
+func parseSize(text string) (int64, bool) {
 	number := strings.TrimRightFunc(text, unicode.IsLetter)
 	unit, known := units[text[len(number):]]
-	n, ok := parseInt(number)
-	return n * unit, ok && known && n*unit/unit == n
+	n, err := strconv.ParseInt(cmp.Or(number, "0"), 10, 64)
+	return n * unit, err == nil && known && n*unit/unit == n
 }
 
 // ParseDuration parses a duration as k6 does: a string in Go's form, or a number of milliseconds.
 func ParseDuration(raw any) (time.Duration, bool) {
-	var ms float64
-	switch v := raw.(type) {
-	case time.Duration:
-		return v, true
-	case int64:
-		ms = float64(v)
-	case int:
-		ms = float64(v)
-	case float64:
-		ms = v
-	case string:
-		var err error
-		if ms, err = strconv.ParseFloat(cmp.Or(v, "0"), 64); err != nil {
-			d, err := time.ParseDuration(v)
-			return d, err == nil
-		}
-	default:
-		return 0, false
+	text, ok := scalar(raw)
+	ms, err := strconv.ParseFloat(cmp.Or(text, "0"), 64)
+	if err != nil {
+		d, err := time.ParseDuration(text)
+		return d, ok && err == nil
 	}
 	ns := ms * float64(time.Millisecond)
-	return time.Duration(ns), math.Abs(ns) < math.MaxInt64
+	return time.Duration(ns), ok && math.Abs(ns) < math.MaxInt64
 }
 
 func parseList(raw any) ([]string, bool) {
@@ -224,7 +186,12 @@ func parseList(raw any) ([]string, bool) {
 // parseMap parses an object, or name=value: one string or a list. A comma is part of a value.
 func parseMap(raw any) (map[string]any, bool) {
 	if object, ok := raw.(map[string]any); ok {
-		return object, scalars(object)
+		for name, value := range object {
+			if _, ok := scalar(value); name == "" || !ok {
+				return nil, false
+			}
+		}
+		return object, true
 	}
 	if text, ok := raw.(string); ok && text != "" {
 		raw = []string{text}
@@ -241,22 +208,7 @@ func parseMap(raw any) (map[string]any, bool) {
 	return m, ok
 }
 
-// scalars reports whether an object has strings, booleans and numbers only.
-func scalars(object map[string]any) bool {
-	for name, value := range object {
-		switch value.(type) {
-		case string, bool, int64, float64:
-		default:
-			return false
-		}
-		if name == "" {
-			return false
-		}
-	}
-	return true
-}
-
-// Text returns a value of a [Map] as text.
+// Text returns a scalar, such as a value of a [Map], as text.
 func Text(value any) string {
 	if f, ok := value.(float64); ok {
 		return strconv.FormatFloat(f, 'f', -1, 64)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 
 	"github.com/grafana/sobek"
 
@@ -43,7 +44,7 @@ func (c *connection) createTopic(name, opts sobek.Value) (*sobek.Promise, error)
 	if t.Options, t.uses, err = c.resolve(driver.OnTopic, given); err != nil {
 		return nil, o.explain(err)
 	}
-	t.asked = append(t.asked, c.address.Asked(driver.OnTopic, given)...)
+	t.asked = append(t.asked, slices.Sorted(maps.Keys(c.address.Asked(driver.OnTopic, given)))...)
 	return c.admin("create topic "+topic, commonCall.once, func(ctx context.Context, a driver.Admin) error {
 		if err := a.CreateTopic(ctx, t.TopicSpec); err != nil {
 			return err
