@@ -71,6 +71,4 @@ var (
 	_ driver.Informer   = &conn{}
 	_ driver.Prover     = &conn{}
 	_ driver.Unwrapper  = &conn{}
-	_ driver.Unwrapper  = &producer{}
-	_ driver.Unwrapper  = &consumer{}
 )

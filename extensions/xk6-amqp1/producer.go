@@ -142,9 +142,3 @@ func (p *producer) Close(ctx context.Context) error {
 		return nil
 	})
 }
-
-// As lends the current *amqp.Sender.
-func (p *producer) As(target any) bool {
-	o, ok := p.link.Last()
-	return ok && driver.As(target, o.sender)
-}

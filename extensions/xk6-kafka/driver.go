@@ -216,7 +216,7 @@ func (c *conn) Info() driver.Info { return c.info }
 
 // As lends the *kgo.Client and *kadm.Client that the connection itself uses.
 func (c *conn) As(target any) bool {
-	return driver.As(target, c.admin) || c.client.As(target)
+	return driver.As(target, c.admin) || driver.As(target, c.client.Client)
 }
 
 // Close ends the connection's own client.

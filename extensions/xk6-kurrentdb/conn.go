@@ -260,9 +260,6 @@ func (c *conn) Proof(ctx context.Context, _ driver.ProducerConfig, _ *driver.Top
 // Info implements [driver.Informer].
 func (c *conn) Info() driver.Info { return c.info }
 
-// As lends the *grpc.ClientConn to the server.
-func (c *conn) As(target any) bool { return driver.As(target, c.channel) }
-
 // Close closes the connection. Closing again is no error.
 func (c *conn) Close(context.Context) error {
 	_ = c.channel.Close()

@@ -47,5 +47,4 @@ var (
 	_ driver.Backlogger     = &conn{}
 	_ driver.Prover         = &conn{}
 	_ driver.Informer       = &conn{}
-	_ driver.Unwrapper      = &conn{}
 )

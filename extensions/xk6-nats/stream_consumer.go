@@ -244,11 +244,6 @@ func fromReply(reply string, token int) uint64 {
 	return n
 }
 
-// As implements [driver.Unwrapper] for *jetstream.Consumer and **nats.Subscription.
-func (k *streamConsumer) As(target any) bool {
-	return driver.As(target, k.remote) || driver.As(target, k.sub)
-}
-
 // Close implements [driver.Consumer]. Held messages are requeued at once; messages on the way are
 // delivered again after ackWait.
 func (k *streamConsumer) Close(ctx context.Context) error {

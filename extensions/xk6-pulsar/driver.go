@@ -91,7 +91,4 @@ var (
 	_ driver.Backlogger     = &conn{}
 	_ driver.Prover         = &conn{}
 	_ driver.Informer       = &conn{}
-	_ driver.Unwrapper      = &conn{}
-	_ driver.Unwrapper      = &producer{}
-	_ driver.Unwrapper      = &consumer{}
 )

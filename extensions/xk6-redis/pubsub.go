@@ -226,9 +226,6 @@ func (s *pubsubConsumer) Settle(context.Context, driver.Batch, driver.Outcome) e
 	return errors.ErrUnsupported
 }
 
-// As lends the client library's client.
-func (s *pubsubConsumer) As(target any) bool { return s.link.conn.As(target) }
-
 // Close ends the subscription with its connection.
 func (s *pubsubConsumer) Close(ctx context.Context) error {
 	if !s.shut() {

@@ -146,8 +146,7 @@ func ModuleVersion(module string) string {
 	return ""
 }
 
-// Unwrapper is an optional interface of a [Conn], [Producer] or [Consumer] that lends the client
-// library's own object.
+// Unwrapper is an optional interface of a [Conn] that lends the client library's own object.
 type Unwrapper interface {
 	// As sets *target to the client's object if it is of that type.
 	As(target any) bool
