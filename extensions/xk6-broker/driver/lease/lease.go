@@ -115,17 +115,6 @@ func (c *Consumer[H]) free(d *Delivery[H]) {
 	}
 }
 
-// Here returns all messages that arrived and are not settled.
-func (c *Consumer[H]) Here() []*Delivery[H] {
-	all := c.Waiting() // first: a waiting message becomes held, never the reverse
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for d := range c.held {
-		all = append(all, d)
-	}
-	return all
-}
-
 // Settle calls end for the messages of a batch that are not settled yet. end returns the error of
 // each. A message whose settlement failed takes no room; it may be settled again or given back.
 func (c *Consumer[H]) Settle(b driver.Batch, end func(all []*Delivery[H]) []error) error {
