@@ -232,39 +232,6 @@ func TestProvesLess(t *testing.T) {
 	})
 }
 
-// TestAnswerLostOnTheWay breaks the connection under a lease: what the server may have leased to nobody is given back by that lease's own token.
-func TestAnswerLostOnTheWay(t *testing.T) {
-	var lost, given atomic.Value
-	at := answering(t, func(command string, c bson.Raw) any {
-		switch command {
-		case "findAndModify":
-			if lost.CompareAndSwap(nil, c.Lookup("update", "$set").String()) {
-				return hangUp{}
-			}
-		case "update":
-			update := c.Lookup("updates")
-			given.CompareAndSwap(nil, update.String())
-		}
-		return nil
-	})
-	s := dial(t, "mongodb://"+at, map[string]any{"inFlight": 1, "lease": "1h"})
-	s.consume(t, "q")
-	await(t, "the lease is given back", func() bool { return given.Load() != nil })
-	var set struct {
-		Lease        bson.ObjectID
-		NextDelivery bson.RawValue `bson:"nextDelivery"`
-	}
-	if err := bson.UnmarshalExtJSON([]byte(lost.Load().(string)), true, &set); err != nil {
-		t.Fatal(err)
-	}
-	said := given.Load().(string)
-	for _, want := range []string{`"lease":{"$in":[{"$oid":"` + set.Lease.Hex(), `"$in":[` + set.NextDelivery.String(), `"$inc":{"attempts":{"$numberInt":"-1"}}`, `"$unset":{"lease"`} {
-		if !strings.Contains(strings.ReplaceAll(said, " ", ""), strings.ReplaceAll(want, " ", "")) {
-			t.Errorf("%s is not in %s", want, said)
-		}
-	}
-}
-
 // TestServerAway sends while nobody listens.
 func TestServerAway(t *testing.T) {
 	t.Parallel()
