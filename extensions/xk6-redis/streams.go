@@ -63,17 +63,14 @@ func streamOptions() []driver.Option {
 }
 
 // streamConn is a connection whose topics are streams.
-type streamConn struct {
-	*conn
-	marks *marks
-}
+type streamConn struct{ *conn }
 
 func openStreams(ctx context.Context, t driver.Target) (driver.Conn, error) {
 	c, err := open(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	return streamConn{c, &marks{byGroup: map[[2]string]mark{}}}, nil
+	return streamConn{c}, nil
 }
 
 // NewProducer returns a producer that appends to a stream.
