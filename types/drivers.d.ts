@@ -100,15 +100,15 @@ declare module 'k6/x/broker' {
     timeout?: Duration;
     /** all drivers: Use TLS; a scheme that ends in tls or ssl, amqps, and every other option of TLS, imply it. */
     tls?: boolean;
-    /** all drivers: A PEM file with the authorities to trust, instead of the system's. A path relative to the script, or the file's text. */
+    /** all drivers: A PEM file with the authorities to trust instead of the system's. A path relative to the script, or the file's text. */
     tlsCA?: string;
-    /** all drivers: A PEM file with the client's certificate, for servers that ask for one. A path relative to the script, or the file's text. */
+    /** all drivers: A PEM file with the client's certificate. A path relative to the script, or the file's text. */
     tlsCert?: string;
     /** all drivers: Accept any certificate of the server. */
     tlsInsecure?: boolean;
     /** all drivers: A PEM file with the key of the client's certificate. A path relative to the script, or the file's text. */
     tlsKey?: string;
-    /** all drivers: The name that the server's certificate must bear, instead of the URL's host. */
+    /** all drivers: The name in the server's certificate, instead of the URL's host. */
     tlsServerName?: string;
     /**
      * blueflood: The token to authenticate with (X-Auth-Token), instead of a user. Secret: never shown.
@@ -298,8 +298,6 @@ declare module 'k6/x/broker' {
   export interface DriverConsumerOptions {
     /** pulsar, pulsar-failover: How long acks that are not confirmed may wait to go together, up to 1000 of them. Default: `0`; throughput `5ms`. */
     ackDelay?: Duration;
-    /** nats-jetstream: Whether each message is acknowledged, or the last of a batch for all before it, or none (the server settles what it delivers). One of explicit, all, none. Default: `explicit`. */
-    ackPolicy?: 'explicit' | 'all' | 'none';
     /** nats-jetstream: After what time without settlement the server delivers a message again. Default: `30s`. */
     ackWait?: Duration;
     /** rabbitmq-pubsub: Arguments of that binding, such as { 'x-match': 'all', type: 'create' } of an exchange of type headers, which else gives the queue every message. */

@@ -59,10 +59,6 @@ const (
 	retainLimits    = "limits"
 	retainWorkQueue = "workqueue"
 	retainInterest  = "interest"
-
-	ackExplicit = "explicit"
-	ackAll      = "all"
-	ackNone     = "none"
 )
 
 // streamOptions are the further options of the driver "nats-jetstream".
@@ -75,11 +71,6 @@ func streamOptions() []driver.Option {
 		{
 			Name: "ackTimeout", Scope: driver.OnProducer, Type: driver.Duration, Default: "30s", Min: int64(time.Millisecond),
 			Doc: "How long to wait for the broker's answer to a message before it fails as a timeout.",
-		},
-		{
-			Name: "ackPolicy", Scope: driver.OnConsumer, Type: driver.Enum, Default: ackExplicit,
-			Allowed: []string{ackExplicit, ackAll, ackNone},
-			Doc:     "Whether each message is acknowledged, or the last of a batch for all before it, or none (the server settles what it delivers).",
 		},
 		{
 			Name: "ackWait", Scope: driver.OnConsumer, Type: driver.Duration, Default: "30s", Min: int64(time.Millisecond),
