@@ -18,7 +18,6 @@ type Address struct {
 	url    *url.URL
 	hosts  []string
 	given  map[string]any
-	files  map[string]file // by the value of the option, filled by ReadFiles
 }
 
 // errMalformed does not quote the URL, because an unescaped character in a password moves the rest
@@ -173,7 +172,7 @@ func (a *Address) Open(ctx context.Context, clientName string) (Conn, error) {
 // OpenThrough connects through a network. Nil is the machine's own.
 func (a *Address) OpenThrough(ctx context.Context, network *Network, clientName string) (Conn, error) {
 	op := "connect to " + a.String()
-	target := Target{URL: a.url, Hosts: a.hosts, ClientName: clientName, files: a.files}
+	target := Target{URL: a.url, Hosts: a.hosts, ClientName: clientName}
 	if network != nil {
 		target.Network = *network
 	}

@@ -45,8 +45,6 @@ type Target struct {
 	ClientName string
 	// Network opens connections: see [Target.Plain], [Target.Dialer] and [Target.TLS].
 	Network Network
-
-	files map[string]file // by the value of the option
 }
 
 // Conn is one connection, or one client that owns several. Its methods may be called concurrently.

@@ -4,6 +4,8 @@ package lease
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,9 +29,8 @@ type Delivery[H any] struct {
 	Handle  H
 	Message driver.Message // empty once it is received
 
-	until    int64 // by [driver.Now]
-	counts   bool  // takes room
-	settling bool  // with the broker
+	until  int64 // by [driver.Now]
+	counts bool  // takes room
 }
 
 // Consumer has messages that wait to be received, and the received messages until they are settled.
@@ -45,7 +46,7 @@ type Consumer[H any] struct {
 	loops    sync.WaitGroup
 
 	mu      sync.Mutex
-	held    map[*Delivery[H]]struct{}
+	held    map[*Delivery[H]]struct{} // without those whose settlement is with the broker
 	closing sync.Once
 }
 
@@ -126,9 +127,8 @@ func (c *Consumer[H]) Settle(b driver.Batch, end func(all []*Delivery[H]) []erro
 	c.mu.Lock()
 	for i, d := range all {
 		c.free(d)
-		d.settling = false
-		if errs[i] == nil {
-			delete(c.held, d)
+		if errs[i] != nil {
+			c.held[d] = struct{}{}
 		}
 	}
 	c.mu.Unlock()
@@ -138,14 +138,15 @@ func (c *Consumer[H]) Settle(b driver.Batch, end func(all []*Delivery[H]) []erro
 	return driver.JoinSettled(errs...)
 }
 
+// claim takes the messages of a batch that are not settled.
 func (c *Consumer[H]) claim(b driver.Batch) []*Delivery[H] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all := make([]*Delivery[H], 0, len(b))
 	for i := range b {
 		d, _ := b[i].Token.(*Delivery[H])
-		if _, held := c.held[d]; held && !d.settling {
-			d.settling = true
+		if _, held := c.held[d]; held {
+			delete(c.held, d)
 			all = append(all, d)
 		}
 	}
@@ -175,22 +176,11 @@ func (c *Consumer[H]) Close(ctx context.Context, giveBack func(held, unseen []*D
 		c.loops.Wait()
 		unseen := c.Waiting()
 		c.Clear()
-		err = giveBack(c.unsettled(), unseen)
+		c.mu.Lock()
+		held := slices.Collect(maps.Keys(c.held))
+		c.mu.Unlock()
+		err = giveBack(held, unseen)
 		c.stop()
 	})
 	return err
-}
-
-// unsettled returns the held messages that are not with the broker, and empties held.
-func (c *Consumer[H]) unsettled() []*Delivery[H] {
-	var all []*Delivery[H]
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for d := range c.held {
-		if !d.settling {
-			all = append(all, d)
-		}
-	}
-	clear(c.held)
-	return all
 }
