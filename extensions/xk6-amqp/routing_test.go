@@ -97,8 +97,10 @@ func TestHeadersExchange(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, server(t, "rabbitmq"))
 	exchange := unique()
-	topic := r.topic(map[string]any{"exchange": exchange, "exchangeType": "headers",
-		"bindingArguments": map[string]any{"x-match": "any", "urgent": true, "size": int64(7)}})
+	topic := r.topic(map[string]any{
+		"exchange": exchange, "exchangeType": "headers",
+		"bindingArguments": map[string]any{"x-match": "any", "urgent": true, "size": int64(7)},
+	})
 	ch := r.channel()
 	t.Cleanup(func() { r.must(ch.ExchangeDelete(exchange, false, false)) })
 	m := func(body string, header string, typed map[string]any) driver.Message {

@@ -28,7 +28,7 @@ func (k *streamConsumer) Settle(ctx context.Context, b driver.Batch, o driver.Ou
 	default:
 		return errors.ErrUnsupported
 	}
-	replies, err := k.mark(b, o)
+	replies, err := k.mark(b)
 	if e := k.sendWord(ctx, replies, word); e != nil {
 		err = e
 	}
@@ -40,7 +40,7 @@ func (k *streamConsumer) Settle(ctx context.Context, b driver.Batch, o driver.Ou
 
 // mark counts messages as settled, and returns the subjects for the server. If sending fails, the
 // server delivers the messages again after ackWait.
-func (k *streamConsumer) mark(b driver.Batch, o driver.Outcome) (subjects []string, err error) {
+func (k *streamConsumer) mark(b driver.Batch) (subjects []string, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
