@@ -100,15 +100,15 @@ declare module 'k6/x/broker' {
     timeout?: Duration;
     /** all drivers: Use TLS; a scheme that ends in tls or ssl, amqps, and every other option of TLS, imply it. */
     tls?: boolean;
-    /** all drivers: A PEM file with the authorities to trust, instead of the system's. A path relative to the script, or the file's text. */
+    /** all drivers: A PEM file with the authorities to trust instead of the system's. A path relative to the script, or the file's text. */
     tlsCA?: string;
-    /** all drivers: A PEM file with the client's certificate, for servers that ask for one. A path relative to the script, or the file's text. */
+    /** all drivers: A PEM file with the client's certificate. A path relative to the script, or the file's text. */
     tlsCert?: string;
     /** all drivers: Accept any certificate of the server. */
     tlsInsecure?: boolean;
     /** all drivers: A PEM file with the key of the client's certificate. A path relative to the script, or the file's text. */
     tlsKey?: string;
-    /** all drivers: The name that the server's certificate must bear, instead of the URL's host. */
+    /** all drivers: The name in the server's certificate, instead of the URL's host. */
     tlsServerName?: string;
     /**
      * blueflood: The token to authenticate with (X-Auth-Token), instead of a user. Secret: never shown.
@@ -298,8 +298,6 @@ declare module 'k6/x/broker' {
   export interface DriverConsumerOptions {
     /** pulsar, pulsar-failover: How long acks that are not confirmed may wait to go together, up to 1000 of them. Default: `0`; throughput `5ms`. */
     ackDelay?: Duration;
-    /** nats-jetstream: Whether each message is acknowledged, or the last of a batch for all before it, or none (the server settles what it delivers). One of explicit, all, none. Default: `explicit`. */
-    ackPolicy?: 'explicit' | 'all' | 'none';
     /** nats-jetstream: After what time without settlement the server delivers a message again. Default: `30s`. */
     ackWait?: Duration;
     /** rabbitmq-pubsub: Arguments of that binding, such as { 'x-match': 'all', type: 'create' } of an exchange of type headers, which else gives the queue every message. */
@@ -408,7 +406,7 @@ declare module 'k6/x/broker' {
     pollTime?: Duration;
     /** rabbitmq-pubsub: Any other arguments of the queue to create, such as { 'x-max-in-memory-length': 1000 }; one that another option sets is refused. */
     queueArguments?: string | string[] | { [name: string]: string | number | boolean };
-    /** rabbitmq-pubsub: Kind of queue to create: on one node, or replicated by Raft. One of classic, quorum. Default: `classic`; durable `quorum`. */
+    /** rabbitmq-pubsub: Kind of queue to create: on one node, or replicated by Raft. Streams have the driver rabbitmq-stream. One of classic, quorum. Default: `classic`; durable `quorum`. */
     queueType?: 'classic' | 'quorum';
     /** rocketmq: How many requests for messages, of up to 32 each, a consumer has with each broker at a time. Default: `1`. */
     receives?: number;
@@ -454,8 +452,10 @@ declare module 'k6/x/broker' {
   export interface DriverTopicOptions {
     /** sqs, sqs-fifo: Any other attributes of the queue, such as { VisibilityTimeout: 7 }; in a URL attributes=Name=value, once for each. */
     attributes?: string | string[] | { [name: string]: string | number | boolean };
-    /** rabbitmq, rabbitmq-stream: Bindings of the queue to the exchange: keys, or objects { key, arguments } such as { arguments: { 'x-match': 'all', type: 'create' } }, which type headers needs; the topic's name is the key where none is given. Of a queue that exists they are added to those that it has, which AMQP does not tell: delete it first. */
-    bindings?: string | (string | { [name: string]: unknown })[];
+    /** rabbitmq, rabbitmq-stream: Arguments of these bindings, such as { 'x-match': 'all', type: 'create' } for an exchange of type headers. */
+    bindingArguments?: string | string[] | { [name: string]: string | number | boolean };
+    /** rabbitmq, rabbitmq-stream: Keys that bind the queue to the exchange, by default the topic's name. An existing queue keeps its other bindings. */
+    bindings?: string | string[];
     /** kafka, kafka-share, kmq: Any other topic configs, such as { 'cleanup.policy': 'compact,delete' }; in a URL configs=name=value, once for each. */
     configs?: string | string[] | { [name: string]: string | number | boolean };
     /** rabbitmq: Exchange that rejected and expired messages go to. */
@@ -499,7 +499,7 @@ declare module 'k6/x/broker' {
      * rabbitmq-stream: Age, whole seconds, after which a segment of the stream is deleted; no limit where 0.
      */
     maxAge?: Duration;
-    /** nats-jetstream: How many bytes the stream keeps; -1 is no limit, and so is 0. Default: `-1`. */
+    /** nats-jetstream: How many bytes the stream keeps; 0 is no limit. */
     maxBytes?: Size;
     /** kurrentdb: How many messages the stream keeps ($maxCount); no limit where 0. */
     maxCount?: number;
@@ -510,7 +510,7 @@ declare module 'k6/x/broker' {
      * rabbitmq-stream: Bytes after which the oldest segment of the stream is deleted; no limit where 0.
      */
     maxLengthBytes?: Size;
-    /** nats-jetstream: How many messages the stream keeps; -1 is no limit, and so is 0. Default: `-1`. */
+    /** nats-jetstream: How many messages the stream keeps; 0 is no limit. */
     maxMessages?: number;
     /** rabbitmq: Number of priorities of a classic queue; none where 0. */
     maxPriority?: number;
@@ -528,7 +528,7 @@ declare module 'k6/x/broker' {
     persist?: 'default' | 'async';
     /** rabbitmq, rabbitmq-stream: Any other arguments of the queue to create, such as { 'x-max-in-memory-length': 1000 }; one that another option sets is refused. */
     queueArguments?: string | string[] | { [name: string]: string | number | boolean };
-    /** rabbitmq: Kind of queue to create: on one node, or replicated by Raft. One of classic, quorum. Default: `classic`; durable `quorum`. */
+    /** rabbitmq: Kind of queue to create: on one node, or replicated by Raft. Streams have the driver rabbitmq-stream. One of classic, quorum. Default: `classic`; durable `quorum`. */
     queueType?: 'classic' | 'quorum';
     /**
      * kafka, kafka-share, kmq: How long messages are kept (retention.ms), whole milliseconds; 0 is the broker's default, and takes a topic that exists as it is. Default: `0`.

@@ -123,8 +123,6 @@ func typesOf(o driver.Option) []string {
 		return []string{"string", "string[]"}
 	case driver.Map:
 		return []string{"string", "string[]", "{ [name: string]: string | number | boolean }"}
-	case driver.Items:
-		return []string{"string", "(string | { [name: string]: unknown })[]"}
 	case driver.Enum:
 		quoted := make([]string, len(o.Allowed))
 		for i, word := range o.Allowed {

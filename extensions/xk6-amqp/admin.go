@@ -15,18 +15,11 @@ import (
 
 // CreateTopic fails as rejected if the topic exists with other properties.
 func (c *conn) CreateTopic(ctx context.Context, s driver.TopicSpec) error {
-	names := []string{s.Name, s.Options.String("exchange")}
-	all, err := bindings(&s)
-	if err != nil {
+	names := append([]string{s.Name, s.Options.String("exchange")}, bindingKeys(&s)...)
+	if err := cmp.Or(c.refuseBindings(s.Options), short(names...)); err != nil {
 		return err
 	}
-	for _, b := range all {
-		names = append(names, b.key)
-	}
-	if err := cmp.Or(c.refuseBindings(s.Options, all), short(names...)); err != nil {
-		return err
-	}
-	return c.consuming.do(ctx, func(ch *amqp.Channel) error { return c.declare(ch, s, all) })
+	return c.consuming.do(ctx, func(ch *amqp.Channel) error { return c.declare(ch, s) })
 }
 
 // DeleteTopic deletes the queue, or the exchange with the queues of the groups that this connection

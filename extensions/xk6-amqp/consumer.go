@@ -261,10 +261,3 @@ func (r *consumer) Close(ctx context.Context) error {
 		return ctx.Err()
 	}
 }
-
-// As lends the current *amqp091.Channel.
-func (r *consumer) As(target any) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return driver.As(target, r.intake.Channel)
-}

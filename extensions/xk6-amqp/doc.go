@@ -96,6 +96,5 @@
 //
 // # As
 //
-// A connection lends the *amqp091.Connection of its consumers, producers and consumers their
-// *amqp091.Channel. A reconnection replaces them.
+// A connection lends the *amqp091.Connection of its consumers. A reconnection replaces it.
 package amqp

@@ -6,8 +6,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-var protocol = driver.Protocol{Name: "AMQP 0-9-1"}
-
 func init() {
 	queues := driver.Features{
 		Order:           driver.PerTopic,
@@ -30,7 +28,6 @@ func init() {
 		Schemes: []string{"rabbitmq", "amqp", "amqps", "rabbitmq+tls"},
 		Doc: "RabbitMQ queues, classic or quorum, over AMQP 0-9-1 with publisher confirms. A topic is a queue. " +
 			"All consumers of the queue share its messages, so it has one group.",
-		Protocol: protocol,
 		Features: queues,
 		Options: slices.Concat(
 			connectOptions(), produceOptions(true), messageOptions(), routeOptions(), []driver.Option{priorityOption()},
@@ -49,7 +46,6 @@ func init() {
 		Schemes: []string{"rabbitmq-pubsub", "rabbitmq-pubsub+tls"},
 		Doc: "RabbitMQ exchanges over AMQP 0-9-1 with publisher confirms: a topic is an exchange, and each group a " +
 			"queue bound to it.",
-		Protocol: protocol,
 		Features: groups,
 		Options: slices.Concat(
 			connectOptions(), produceOptions(false), messageOptions(), exchangeOptions(),
@@ -73,7 +69,6 @@ func init() {
 		Schemes: []string{"rabbitmq-stream", "rabbitmq-stream+tls"},
 		Doc: "RabbitMQ streams over AMQP 0-9-1 with publisher confirms: a topic is a replicated log that every " +
 			"consumer reads for itself.",
-		Protocol: protocol,
 		Features: streams,
 		Options: slices.Concat(
 			connectOptions(), produceOptions(true), messageOptions(), routeOptions(), streamOptions(),

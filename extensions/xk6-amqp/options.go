@@ -67,7 +67,7 @@ func messageOptions() []driver.Option {
 			Doc: "Priority of a message in a queue with maxPriority; 0 is none.",
 		},
 		{
-			Name: "expiration", Scope: on, Type: driver.Duration, Drops: true, Step: int64(time.Millisecond),
+			Name: "expiration", Scope: on, Type: driver.Duration, Step: int64(time.Millisecond),
 			Doc: "How long a message may wait in a queue before it is dropped or dead-lettered; 0 is without end.",
 		},
 		{Name: "contentType", Scope: on, Type: driver.String, Doc: "MIME type of the body."},
@@ -100,11 +100,14 @@ func routeOptions() []driver.Option {
 		},
 		exchangeArguments(),
 		{
-			Name: "bindings", Scope: driver.OnTopic, Type: driver.Items,
-			Doc: "Bindings of the queue to the exchange: keys, or objects { key, arguments } such as { arguments: " +
-				"{ 'x-match': 'all', type: 'create' } }, which type headers needs; the topic's name is the key " +
-				"where none is given. Of a queue that exists they are added to those that it has, which AMQP does " +
-				"not tell: delete it first.",
+			Name: "bindings", Scope: driver.OnTopic, Type: driver.List,
+			Doc: "Keys that bind the queue to the exchange, by default the topic's name. An existing queue keeps " +
+				"its other bindings.",
+		},
+		{
+			Name: "bindingArguments", Scope: driver.OnTopic, Type: driver.Map,
+			Doc: "Arguments of these bindings, such as { 'x-match': 'all', type: 'create' } for an exchange of type " +
+				"headers.",
 		},
 		{
 			Name: "routingKey", Scope: driver.OnProducer, Type: driver.String,
@@ -161,8 +164,7 @@ func queueOptions(on driver.Scope) []driver.Option {
 		{
 			Name: "queueType", Scope: on, Type: driver.Enum, Default: "classic",
 			Profile: map[driver.Profile]string{driver.Durable: "quorum"}, Allowed: []string{"classic", "quorum"},
-			Instead: "; streams have a driver of their own, rabbitmq-stream",
-			Doc:     "Kind of queue to create: on one node, or replicated by Raft.",
+			Doc: "Kind of queue to create: on one node, or replicated by Raft. Streams have the driver rabbitmq-stream.",
 		},
 		{
 			Name: "durable", Scope: on, Type: driver.Bool, Default: "true",
@@ -183,11 +185,11 @@ func queueOptions(on driver.Scope) []driver.Option {
 			Doc: "Number of priorities of a classic queue; none where 0.",
 		},
 		{
-			Name: "maxLength", Scope: on, Type: driver.Int, Drops: true,
+			Name: "maxLength", Scope: on, Type: driver.Int,
 			Doc: "Most messages that the queue holds; no limit where 0.",
 		},
 		{
-			Name: "maxLengthBytes", Scope: on, Type: driver.Size, Drops: true,
+			Name: "maxLengthBytes", Scope: on, Type: driver.Size,
 			Doc: "Most bytes of bodies that the queue holds; no limit where 0.",
 		},
 		{
@@ -196,11 +198,11 @@ func queueOptions(on driver.Scope) []driver.Option {
 			Doc:     "What happens at the limit: the oldest message goes, or the new one is rejected.",
 		},
 		{
-			Name: "messageTTL", Scope: on, Type: driver.Duration, Drops: true, Step: int64(time.Millisecond),
+			Name: "messageTTL", Scope: on, Type: driver.Duration, Step: int64(time.Millisecond),
 			Doc: "How long a message may wait in the queue, whole milliseconds; for ever where 0.",
 		},
 		{
-			Name: "expires", Scope: on, Type: driver.Duration, Drops: true, Step: int64(time.Millisecond),
+			Name: "expires", Scope: on, Type: driver.Duration, Step: int64(time.Millisecond),
 			Doc: "After how long without consumers the queue is deleted, whole milliseconds; never where 0.",
 		},
 		{
@@ -233,11 +235,11 @@ func streamOptions() []driver.Option {
 	return []driver.Option{
 		queueArguments(on),
 		{
-			Name: "maxLengthBytes", Scope: on, Type: driver.Size, Drops: true,
+			Name: "maxLengthBytes", Scope: on, Type: driver.Size,
 			Doc: "Bytes after which the oldest segment of the stream is deleted; no limit where 0.",
 		},
 		{
-			Name: "maxAge", Scope: on, Type: driver.Duration, Drops: true, Step: int64(time.Second),
+			Name: "maxAge", Scope: on, Type: driver.Duration, Step: int64(time.Second),
 			Doc: "Age, whole seconds, after which a segment of the stream is deleted; no limit where 0.",
 		},
 		{

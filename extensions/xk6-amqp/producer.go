@@ -239,10 +239,3 @@ func (p *producer) Close(ctx context.Context) error {
 	}
 	return err
 }
-
-// As lends the current *amqp091.Channel.
-func (p *producer) As(target any) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.outbox != nil && driver.As(target, p.outbox.channel.Channel)
-}

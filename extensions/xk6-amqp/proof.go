@@ -56,8 +56,7 @@ func (r route) mayMiss(created *driver.TopicSpec) bool {
 	case r.isTopic || r.byKey || kind != amqp.ExchangeDirect && kind != amqp.ExchangeTopic:
 		return true
 	}
-	all, _ := bindings(created) // CreateTopic has checked them
-	return !slices.ContainsFunc(all, func(b binding) bool { return b.key == r.key })
+	return !slices.Contains(bindingKeys(created), r.key)
 }
 
 func (c *conn) proof(p driver.ProducerConfig, r route, created *driver.TopicSpec) driver.Proof {

@@ -97,10 +97,10 @@ func TestHeadersExchange(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, server(t, "rabbitmq"))
 	exchange := unique()
-	topic := r.topic(map[string]any{"exchange": exchange, "exchangeType": "headers", "bindings": []any{
-		map[string]any{"arguments": map[string]any{"x-match": "all", "type": "create", "urgent": true}},
-		map[string]any{"key": "k", "arguments": map[string]any{"size": int64(7)}},
-	}})
+	topic := r.topic(map[string]any{
+		"exchange": exchange, "exchangeType": "headers",
+		"bindingArguments": map[string]any{"x-match": "any", "urgent": true, "size": int64(7)},
+	})
 	ch := r.channel()
 	t.Cleanup(func() { r.must(ch.ExchangeDelete(exchange, false, false)) })
 	m := func(body string, header string, typed map[string]any) driver.Message {
@@ -149,10 +149,9 @@ func TestArguments_RabbitMQWouldPassOver_Refused(t *testing.T) {
 		option string
 		given  map[string]any
 	}{
-		{"bindings", map[string]any{"exchange": "e", "exchangeType": "headers"}},
-		{"bindings", map[string]any{"exchange": "e", "exchangeType": "headers", "bindings": "key"}},
-		{"bindings", map[string]any{"exchange": "e", "bindings": []any{map[string]any{"argument": map[string]any{"a": "b"}}}}},
-		{"bindings", map[string]any{"exchange": "e", "bindings": []any{map[string]any{"key": int64(1)}}}},
+		{"bindingArguments", map[string]any{"exchange": "e", "exchangeType": "headers"}},
+		{"bindingArguments", map[string]any{"exchange": "e", "exchangeType": "headers", "bindings": "key"}},
+		{"bindingArguments", map[string]any{"bindingArguments": "a=b"}},
 		{"bindings", map[string]any{"bindings": "key"}},
 		{"exchangeArguments", map[string]any{"exchangeArguments": "x-delayed-type=direct"}},
 		{"queueArguments", map[string]any{"maxLength": int64(5), "queueArguments": map[string]any{"x-max-length": int64(6)}}},

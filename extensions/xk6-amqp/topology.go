@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -13,7 +12,7 @@ import (
 )
 
 // declare creates a topic, or checks that it exists with the same properties.
-func (c *conn) declare(ch *amqp.Channel, s driver.TopicSpec, bindings []binding) error {
+func (c *conn) declare(ch *amqp.Channel, s driver.TopicSpec) error {
 	o := s.Options
 	kind, arguments := o.String("exchangeType"), o.Map("exchangeArguments")
 	if c.mode == pubsub {
@@ -29,81 +28,44 @@ func (c *conn) declare(ch *amqp.Channel, s driver.TopicSpec, bindings []binding)
 	if err := ch.ExchangeDeclare(exchange, kind, true, false, false, false, arguments); err != nil {
 		return err
 	}
-	for _, b := range bindings {
-		if err := ch.QueueBind(s.Name, b.key, exchange, false, b.arguments); err != nil {
+	for _, key := range bindingKeys(&s) {
+		if err := ch.QueueBind(s.Name, key, exchange, false, o.Map("bindingArguments")); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// binding is a binding of a queue to its exchange.
-type binding struct {
-	key       string
-	arguments map[string]any
-}
-
-// bindings returns the bindings of a queue to its exchange: by the topic's name if there is no
+// bindingKeys returns the keys that bind a queue to its exchange: the topic's name if there is no
 // option.
-func bindings(s *driver.TopicSpec) (all []binding, err error) {
-	items := s.Options.Items("bindings")
-	if len(items) == 0 {
-		return []binding{{key: s.Name}}, nil
+func bindingKeys(s *driver.TopicSpec) []string {
+	if keys := s.Options.List("bindings"); len(keys) > 0 {
+		return keys
 	}
-	for i, item := range items {
-		b := binding{key: s.Name}
-		ok := true
-		switch item := item.(type) {
-		case string:
-			b.key = item
-		case map[string]any:
-			b, ok = bindingOf(item, b)
-		}
-		if !ok {
-			return nil, refusal("bindings", fmt.Sprintf("%d is no key, and no object with key and arguments", i+1))
-		}
-		all = append(all, b)
-	}
-	return all, nil
+	return []string{s.Name}
 }
 
 // refuseBindings refuses options that RabbitMQ would ignore. In pubsub mode consumers bind.
-func (c *conn) refuseBindings(o driver.Values, all []binding) error {
+func (c *conn) refuseBindings(o driver.Values) error {
 	switch {
 	case c.mode == pubsub:
 		return nil
 	case o.String("exchange") != "":
-		isUnbound := func(b binding) bool { return len(b.arguments) == 0 }
-		if o.String("exchangeType") == amqp.ExchangeHeaders && slices.ContainsFunc(all, isUnbound) {
-			return refusal("bindings", "an exchange of type headers needs bindings with arguments")
+		if o.String("exchangeType") == amqp.ExchangeHeaders && len(o.Map("bindingArguments")) == 0 {
+			return refusal("bindingArguments", "an exchange of type headers needs them")
 		}
-	case len(o.Items("bindings")) > 0:
-		return refusal("bindings", "it needs the option exchange")
-	case len(o.Map("exchangeArguments")) > 0:
-		return refusal("exchangeArguments", "it needs the option exchange")
+		return nil
+	}
+	for _, option := range []string{"bindings", "bindingArguments", "exchangeArguments"} {
+		if len(o.List(option)) > 0 || len(o.Map(option)) > 0 {
+			return refusal(option, "it needs the option exchange")
+		}
 	}
 	return nil
 }
 
 func refusal(option, reason string) error {
 	return &driver.OptionError{Name: option, Err: errors.New(reason)}
-}
-
-func bindingOf(object map[string]any, b binding) (_ binding, ok bool) {
-	for name, value := range object {
-		switch name {
-		case "key":
-			b.key, ok = value.(string)
-		case "arguments":
-			b.arguments, ok = value.(map[string]any)
-		default:
-			ok = false
-		}
-		if !ok {
-			return b, false
-		}
-	}
-	return b, true
 }
 
 // declareQueue declares a queue that consumers share, and the one for its dead letters, if any.

@@ -11,7 +11,5 @@ var (
 	_ driver.Admin      = queueConn{}
 	_ driver.Backlogger = queueConn{}
 	_ driver.Requester  = &producer{}
-	_ driver.Unwrapper  = &producer{}
 	_ driver.Replier    = &consumer{}
-	_ driver.Unwrapper  = &consumer{}
 )

@@ -40,7 +40,7 @@ func opening(t *testing.T, raw string, secrets ...string) (driver.Kind, error) {
 // A server of another protocol is named as such: one that says what it is, and one of the protocol whose name is nearly the same.
 func TestAnotherProtocol(t *testing.T) {
 	for answer, says := range map[string]string{
-		"HTTP/1.1 400 Bad Request\r\n\r\n": "does not speak AMQP 1.0",
+		"HTTP/1.1 400 Bad Request\r\n\r\n": `unexpected protocol "HTTP"`,
 		"AMQP\x00\x00\x09\x01":             "speaks AMQP 0-9-1",
 	} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -223,6 +223,3 @@ func (r *consumer) current() *intake {
 	defer r.mu.Unlock()
 	return r.intake
 }
-
-// As lends the current *amqp.Receiver.
-func (r *consumer) As(target any) bool { return driver.As(target, r.current().receiver) }

@@ -80,6 +80,5 @@
 //
 // # As
 //
-// A connection lends the *amqp.Conn, producers and consumers their *amqp.Sender and *amqp.Receiver.
-// A reconnection replaces them.
+// A connection lends the *amqp.Conn. A reconnection replaces it.
 package amqp1

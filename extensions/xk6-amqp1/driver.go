@@ -7,8 +7,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-var protocol = driver.Protocol{Name: "AMQP 1.0"}
-
 func init() {
 	queues := driver.Features{
 		Order:           driver.PerTopic,
@@ -27,7 +25,6 @@ func init() {
 		Schemes: []string{"amqp1", "amqp1+tls"},
 		Doc: "Queues over AMQP 1.0, of Artemis, RabbitMQ 4, Qpid, Azure Service Bus and others: a topic is a queue " +
 			"(anycast), which is one shared flow.",
-		Protocol: protocol,
 		Features: queues,
 		Options:  slices.Concat(connectOptions(), messageOptions(), consumeOptions(), topicOptions()),
 		Open:     queue.open,
@@ -42,7 +39,6 @@ func init() {
 		Schemes: []string{"amqp1-pubsub", "amqp1-pubsub+tls"},
 		Doc: "Topics over AMQP 1.0 (multicast): " +
 			"each group is a subscription, durable and shared by its consumers.",
-		Protocol: protocol,
 		Features: groups,
 		Options:  slices.Concat(connectOptions(), messageOptions(), consumeOptions(), subscribeOptions()),
 		Open:     pubsub.open,
@@ -75,6 +71,4 @@ var (
 	_ driver.Informer   = &conn{}
 	_ driver.Prover     = &conn{}
 	_ driver.Unwrapper  = &conn{}
-	_ driver.Unwrapper  = &producer{}
-	_ driver.Unwrapper  = &consumer{}
 )

@@ -25,10 +25,9 @@ func refused(err error) error {
 	case strings.Contains(text, "auth failed with code"), strings.Contains(text, "no supported auth mechanism"):
 		return &kindError{driver.Denied, err}
 	case strings.Contains(text, "unexpected protocol version 0.9.1"):
-		err = fmt.Errorf("it speaks AMQP 0-9-1, for which the scheme is rabbitmq: %w", err)
-		return &driver.ProtocolError{Protocol: protocol.Name, Err: err}
+		return fmt.Errorf("it speaks AMQP 0-9-1, for which the scheme is rabbitmq: %w: %w", errors.ErrUnsupported, err)
 	case strings.Contains(text, "unexpected protocol"), strings.Contains(text, "invalid protoHeader"):
-		return &driver.ProtocolError{Protocol: protocol.Name, Err: err}
+		return &kindError{driver.Unsupported, err}
 	}
 	return err
 }

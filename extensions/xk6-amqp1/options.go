@@ -46,7 +46,7 @@ func messageOptions() []driver.Option {
 			Doc: "Priority of the message, the greater the sooner.",
 		},
 		{
-			Name: "ttl", Scope: on, Type: driver.Duration, Drops: true, Step: int64(time.Millisecond),
+			Name: "ttl", Scope: on, Type: driver.Duration, Step: int64(time.Millisecond),
 			Max: int64(time.Millisecond) * (1<<32 - 1),
 			Doc: "How long the message may wait before it expires; 0 is without end.",
 		},

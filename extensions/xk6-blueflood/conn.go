@@ -126,7 +126,7 @@ func (c *conn) introduce(ctx context.Context) error {
 		return err
 	case err == nil, answer != nil:
 		err = cmp.Or(err, errors.New("it accepts a request without points"))
-		return &driver.ProtocolError{Protocol: protocol.Name, Err: err}
+		return fmt.Errorf("the server is not a Blueflood: %w: %w", errors.ErrUnsupported, err)
 	}
 	return err
 }

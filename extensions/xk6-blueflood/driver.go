@@ -6,8 +6,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-var protocol = driver.Protocol{Name: "as Blueflood does", Text: []string{"HTTP/"}}
-
 func init() {
 	driver.Register(driver.Driver{
 		Name:    "blueflood",
@@ -15,7 +13,6 @@ func init() {
 		OneHost: true,
 		Doc: "Blueflood over HTTP: each message is a point of a metric, and what is sent together is one request. " +
 			"It only sends, and in the end reads back what was confirmed.",
-		Protocol: protocol,
 		Features: driver.Features{Confirm: driver.Accepted},
 		Options:  options(),
 		Open:     open,

@@ -102,7 +102,7 @@ func (c *conn) introduce(ctx context.Context, create bool) error {
 	}
 	if c.version = answer.Get("X-Influxdb-Version"); c.version == "" {
 		err = cmp.Or(err, errors.New("its answer names no version of InfluxDB"))
-		return &driver.ProtocolError{Protocol: protocol.Name, Err: err}
+		return fmt.Errorf("the server is not an InfluxDB: %w: %w", errors.ErrUnsupported, err)
 	}
 	if create {
 		name := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(c.database)

@@ -6,8 +6,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-var protocol = driver.Protocol{Name: "as InfluxDB does", Text: []string{"HTTP/"}}
-
 func init() {
 	driver.Register(driver.Driver{
 		Name:    "influxdb",
@@ -15,7 +13,6 @@ func init() {
 		OneHost: true,
 		Doc: "InfluxDB's line protocol over HTTP: each message is a point, and what is sent together is one " +
 			"request. It only sends.",
-		Protocol: protocol,
 		Features: driver.Features{Confirm: driver.Accepted, Key: true, MaxMessageBytes: maxField},
 		Options:  options(),
 		Open:     open,

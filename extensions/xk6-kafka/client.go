@@ -51,11 +51,6 @@ func (c *client) drop() {
 	c.end(ctx)
 }
 
-// As lends the library's object.
-func (c *client) As(target any) bool {
-	return driver.As(target, c.Client)
-}
-
 // clientOptions are the options of all clients of a connection.
 func clientOptions(t driver.Target) ([]kgo.Opt, error) {
 	if len(t.Hosts) == 0 || t.Hosts[0] == "" {

@@ -97,6 +97,5 @@
 //
 // # As
 //
-// A connection, producer or consumer lends its *kgo.Client; a connection lends its *kadm.Client
-// too.
+// A connection lends its *kgo.Client and its *kadm.Client.
 package kafka

@@ -22,8 +22,6 @@ const maxMessageBytes = 1_048_512
 // correlation has the header names of Spring for Apache Kafka.
 var correlation = driver.Correlation{ID: "kafka_correlationId", ReplyTo: "kafka_replyTopic"}
 
-var protocol = driver.Protocol{Name: "the protocol of Kafka"}
-
 func init() {
 	features := driver.Features{
 		Order:           driver.PerPartition,
@@ -50,7 +48,6 @@ func init() {
 		Schemes: []string{"kafka", "kafka+tls", "redpanda", "redpanda+tls"},
 		Doc: "Apache Kafka and what speaks its protocol: partitioned topics, " +
 			"consumer groups that commit offsets.",
-		Protocol:    protocol,
 		Features:    features,
 		Correlation: correlation,
 		Options:     append(commonOptions(), groupOptions()...),
@@ -219,7 +216,7 @@ func (c *conn) Info() driver.Info { return c.info }
 
 // As lends the *kgo.Client and *kadm.Client that the connection itself uses.
 func (c *conn) As(target any) bool {
-	return driver.As(target, c.admin) || c.client.As(target)
+	return driver.As(target, c.admin) || driver.As(target, c.client.Client)
 }
 
 // Close ends the connection's own client.

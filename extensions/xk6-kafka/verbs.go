@@ -10,10 +10,6 @@ var (
 	_ driver.Prover         = &conn{}
 	_ driver.Informer       = &conn{}
 	_ driver.Unwrapper      = &conn{}
-	_ driver.Unwrapper      = &producer{}
-	_ driver.Unwrapper      = &groupConsumer{}
-	_ driver.Unwrapper      = &shareConsumer{}
 	_ driver.Admin          = &kmqConn{}
 	_ driver.Backlogger     = &kmqConn{}
-	_ driver.Unwrapper      = &kmqConsumer{}
 )

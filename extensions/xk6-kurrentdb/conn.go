@@ -20,7 +20,6 @@ import (
 	"github.com/kurrent-io/KurrentDB-Client-Go/protos/kurrentdb/protocols/v1/streams"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
@@ -90,7 +89,7 @@ func (c *conn) greet(ctx context.Context, t driver.Target, address string, optio
 	has, err := features.GetSupportedMethods(ctx, &shared.Empty{}, grpc.WaitForReady(false))
 	if err != nil {
 		_ = c.channel.Close()
-		return explain(answered(err, nil), address)
+		return answered(err, nil)
 	}
 	c.info = driver.Info{
 		Server: product(has.GetEventStoreServerVersion()),
@@ -149,27 +148,6 @@ func (b basic) GetRequestMetadata(context.Context, ...string) (map[string]string
 }
 
 func (basic) RequireTransportSecurity() bool { return true }
-
-// explain names a server of another protocol.
-func explain(err error, address string) error {
-	var answer *answerError
-	if !errors.As(err, &answer) {
-		return err
-	}
-	stranger := fmt.Errorf("%s does not answer as KurrentDB does, whose default port is %s: %w", address, port, err)
-	switch answer.code {
-	case codes.Unavailable:
-		// A web server, with or without TLS. A server that only hangs up may be a KurrentDB.
-		if strings.Contains(answer.text, "HTTP/1.1 header") ||
-			strings.Contains(answer.text, "no application protocol") {
-			return &driver.ProtocolError{Protocol: protocol.Name, Err: stranger}
-		}
-		return stranger
-	case codes.Internal, codes.Unknown, codes.Unimplemented:
-		return &driver.ProtocolError{Protocol: protocol.Name, Err: stranger}
-	}
-	return err
-}
 
 // product returns the server's name by its version: it was renamed with 25.0.
 func product(version string) string {
@@ -281,9 +259,6 @@ func (c *conn) Proof(ctx context.Context, _ driver.ProducerConfig, _ *driver.Top
 
 // Info implements [driver.Informer].
 func (c *conn) Info() driver.Info { return c.info }
-
-// As lends the *grpc.ClientConn to the server.
-func (c *conn) As(target any) bool { return driver.As(target, c.channel) }
 
 // Close closes the connection. Closing again is no error.
 func (c *conn) Close(context.Context) error {

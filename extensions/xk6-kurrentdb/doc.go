@@ -71,6 +71,4 @@
 //   - There are no projections, $all, filters and expected revisions.
 //
 // # As
-//
-// A connection lends its *grpc.ClientConn.
 package kurrentdb

@@ -7,8 +7,6 @@ import (
 )
 
 // protocol is KurrentDB's. Its servers have a page for browsers at the same port.
-var protocol = driver.Protocol{Name: "as KurrentDB does", Text: []string{"HTTP/"}}
-
 func init() {
 	driver.Register(driver.Driver{
 		Name:    "kurrentdb",
@@ -16,25 +14,23 @@ func init() {
 		OneHost: true,
 		Doc: "KurrentDB and EventStoreDB by gRPC: streams, read by persistent subscriptions (consumers with a group) " +
 			"and by catch-up subscriptions (without one). Not proven on a real server.",
-		Protocol: protocol,
 		Features: driver.Features{
-			Order:            driver.PerTopic,
-			Confirm:          driver.Replicated,
-			Deliver:          driver.AtLeastOnce,
-			Settle:           driver.Ack | driver.Requeue | driver.Reject,
-			Start:            driver.StartNew | driver.StartEarliest,
-			SettleConfirmed:  driver.Never,
-			Async:            true,
-			Replay:           true,
-			Groups:           true,
-			Fanout:           true,
-			Key:              true,
-			Headers:          true,
-			Attempts:         true,
-			Position:         driver.Offset,
-			Timestamps:       true,
-			Receipts:         true,
-			BacklogEstimated: true,
+			Order:           driver.PerTopic,
+			Confirm:         driver.Replicated,
+			Deliver:         driver.AtLeastOnce,
+			Settle:          driver.Ack | driver.Requeue | driver.Reject,
+			Start:           driver.StartNew | driver.StartEarliest,
+			SettleConfirmed: driver.Never,
+			Async:           true,
+			Replay:          true,
+			Groups:          true,
+			Fanout:          true,
+			Key:             true,
+			Headers:         true,
+			Attempts:        true,
+			Position:        driver.Offset,
+			Timestamps:      true,
+			Receipts:        true,
 			// No MaxMessageBytes: it depends on the server's version.
 		},
 		Options:  slices.Concat(connectOptions(), produceOptions(), consumeOptions(), topicOptions()),
@@ -51,5 +47,4 @@ var (
 	_ driver.Backlogger     = &conn{}
 	_ driver.Prover         = &conn{}
 	_ driver.Informer       = &conn{}
-	_ driver.Unwrapper      = &conn{}
 )

@@ -163,7 +163,7 @@ func (c *conn) Backlog(ctx context.Context, topic, group string) (b driver.Backl
 	waiting := int64(info.GetReadBufferCount())
 	held := waiting + int64(info.GetRetryBufferCount()) + int64(info.GetOutstandingMessagesCount())
 	if strings.Contains(info.GetStatus(), "Live") {
-		return driver.Backlog{Messages: held, Undelivered: waiting}, nil
+		return driver.Backlog{Messages: held, Undelivered: waiting, Estimate: true}, nil
 	}
 	last, err := c.last(ctx, topic)
 	if err != nil {
@@ -172,7 +172,7 @@ func (c *conn) Backlog(ctx context.Context, topic, group string) (b driver.Backl
 	if first, ok := firstOpen(info); ok && last != nil {
 		held = max(held, int64(last.GetStreamRevision())+1-first) //gosec:disable G115 -- a count, far below the limit
 	}
-	return driver.Backlog{Messages: held}, nil
+	return driver.Backlog{Messages: held, Estimate: true}, nil
 }
 
 // firstOpen returns the revision of the first message that may be unsettled. It is not known of a

@@ -70,11 +70,11 @@ func consumeOptions() []driver.Option {
 func topicOptions() []driver.Option {
 	return []driver.Option{
 		{
-			Name: "maxCount", Scope: driver.OnTopic, Type: driver.Int, Drops: true,
+			Name: "maxCount", Scope: driver.OnTopic, Type: driver.Int,
 			Doc: "How many messages the stream keeps ($maxCount); no limit where 0.",
 		},
 		{
-			Name: "maxAge", Scope: driver.OnTopic, Type: driver.Duration, Drops: true, Step: int64(time.Second),
+			Name: "maxAge", Scope: driver.OnTopic, Type: driver.Duration, Step: int64(time.Second),
 			Doc: "How long, in whole seconds, the stream keeps a message ($maxAge); no limit where 0.",
 		},
 	}

@@ -8,8 +8,6 @@ import (
 	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/event"
-
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
 // kind is the kind of a server.
@@ -79,9 +77,7 @@ func (m *monitor) fail(connection string, err error) {
 	if m.give == nil || err == nil {
 		return
 	}
-	stranger := strings.Contains(err.Error(), "read message too large") ||
-		strings.Contains(err.Error(), "malformed message length")
-	if errors.Is(err, context.Canceled) && !stranger {
+	if errors.Is(err, context.Canceled) {
 		return // the client gave that one up itself, and asks again
 	}
 	host, _, _ := strings.Cut(connection, "[") // which number of connection to it this is follows
@@ -89,11 +85,7 @@ func (m *monitor) fail(connection string, err error) {
 	if len(m.failed) < m.hosts {
 		return
 	}
-	if stranger {
-		m.give(&driver.ProtocolError{Protocol: protocol.Name, Err: err})
-	} else {
-		m.give(&awayError{err})
-	}
+	m.give(&awayError{err})
 }
 
 // connecting returns a context that ends, with a cause, when no server answers, and a function that

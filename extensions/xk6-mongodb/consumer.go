@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -30,9 +29,6 @@ type consumer struct {
 
 	idle  *idle
 	await func(ctx context.Context) error // waits until there may be a message
-
-	mu   sync.Mutex
-	lost []lost
 }
 
 // document is one delivery of a message. The token of the lease belongs to this delivery only.

@@ -6,14 +6,11 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-var protocol = driver.Protocol{Name: "the protocol of MongoDB"}
-
 func init() {
 	driver.Register(driver.Driver{
-		Name:     "mongodb",
-		Schemes:  []string{"mongodb", "mongodb+tls"},
-		Doc:      "MongoDB collections as queues: insertMany, findOneAndUpdate with a lease, and deleteMany when messages are settled.",
-		Protocol: protocol,
+		Name:    "mongodb",
+		Schemes: []string{"mongodb", "mongodb+tls"},
+		Doc:     "MongoDB collections as queues: insertMany, findOneAndUpdate with a lease, and deleteMany when messages are settled.",
 		Features: driver.Features{
 			Order: driver.Unordered, Confirm: driver.Replicated, Deliver: driver.AtLeastOnce,
 			Settle: driver.Ack | driver.Requeue | driver.Reject, Start: driver.StartEarliest, SettleConfirmed: driver.Always,

@@ -8,7 +8,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
-	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
@@ -19,9 +18,6 @@ var oldest = bson.D{{Key: "nextDelivery", Value: 1}}
 // fetch waits for a message and leases it.
 func (r *consumer) fetch(open context.Context, _ int) ([]*delivery, error) {
 	for open.Err() == nil {
-		if err := r.reclaim(); err != nil {
-			return nil, err
-		}
 		d, err := r.take()
 		switch {
 		case err != nil:
@@ -43,7 +39,8 @@ func (r *consumer) fetch(open context.Context, _ int) ([]*delivery, error) {
 	return nil, open.Err()
 }
 
-// take leases one message, or returns nil.
+// take leases one message, or returns nil. If the answer is lost, the message waits for the end of
+// the lease.
 func (r *consumer) take() (*delivery, error) {
 	now := r.conn.now()
 	until := bson.NewDateTimeFromTime(now.Add(r.time))
@@ -61,56 +58,11 @@ func (r *consumer) take() (*delivery, error) {
 		return nil, nil // an empty topic is not an error
 	}
 	if err != nil {
-		if !errors.As(err, new(topology.ServerSelectionError)) {
-			r.mu.Lock()
-			r.lost = append(r.lost, lost{token, until})
-			r.mu.Unlock()
-		}
 		return nil, r.conn.reason(r.Fetching(), err)
 	}
 	d := &delivery{Handle: document{token: token}}
 	d.Message.Topic, d.Message.Received = r.topic, received
 	return d, decode(raw, d)
-}
-
-// lost is a lease whose answer did not arrive, so that the server may have given it.
-type lost struct {
-	token bson.ObjectID
-	until bson.DateTime
-}
-
-// reclaim returns lost leases as if the messages had not been delivered. The index finds them by
-// the end of the lease.
-func (r *consumer) reclaim() error {
-	r.mu.Lock()
-	all := r.lost
-	r.lost = nil
-	r.mu.Unlock()
-	if len(all) == 0 {
-		return nil
-	}
-	now := bson.NewDateTimeFromTime(r.conn.now())
-	var tokens, ends bson.A
-	var rest []lost
-	for _, l := range all {
-		if l.until > now {
-			tokens, ends, rest = append(tokens, l.token), append(ends, l.until), append(rest, l)
-		}
-	}
-	if len(rest) == 0 {
-		return nil
-	}
-	leased := bson.D{
-		{Key: "nextDelivery", Value: bson.D{{Key: "$in", Value: ends}}},
-		{Key: "lease", Value: bson.D{{Key: "$in", Value: tokens}}},
-	}
-	_, err := r.leases.UpdateMany(r.Fetching(), leased, returning(now, true))
-	if err != nil {
-		r.mu.Lock()
-		r.lost = append(r.lost, rest...)
-		r.mu.Unlock()
-	}
-	return r.conn.reason(r.Fetching(), err)
 }
 
 // next returns the time until the next lease or delay ends.

@@ -215,11 +215,6 @@ func (k *coreConsumer) Reply(_ context.Context, to, reply driver.Message) error 
 	return publish(k.conn.nc, msg.Reply, "", &reply)
 }
 
-// As implements [driver.Unwrapper] for **nats.Subscription.
-func (k *coreConsumer) As(target any) bool {
-	return driver.As(target, k.sub)
-}
-
 // Close implements [driver.Consumer].
 func (k *coreConsumer) Close(context.Context) error {
 	k.conn.unwatch(k)

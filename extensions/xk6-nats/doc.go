@@ -19,7 +19,7 @@
 // and those of a killed consumer, are delivered again after ackWait.
 //
 // Ack, Requeue (Nak, with nakDelay) and Reject (Term) wait for a reply only if confirmation is
-// asked for. With ackPolicy "all" an acknowledgment settles everything delivered before it.
+// asked for.
 //
 // Headers arrive sorted by name. A value cannot have line breaks or blanks at its ends; a name is
 // printable ASCII without spaces and "()/,:;<=>?@[\]{}. Keys are not sent.
@@ -52,6 +52,5 @@
 // A message has at most the server's max_payload, 1 MiB by default. A durable consumer has at most
 // 8192 pull requests, of which a member uses up to three.
 //
-// A connection lends **nats.Conn, and with JetStream *jetstream.JetStream; a consumer lends
-// **nats.Subscription or *jetstream.Consumer.
+// A connection lends **nats.Conn, and with JetStream *jetstream.JetStream.
 package nats

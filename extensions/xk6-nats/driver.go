@@ -5,14 +5,11 @@ import "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 // defaultPayload is the default of a server's max_payload in bytes, with headers.
 const defaultPayload = 1 << 20
 
-var protocol = driver.Protocol{Name: "the protocol of NATS", Text: []string{"INFO "}}
-
 func init() {
 	driver.Register(driver.Driver{
-		Name:     "nats",
-		Schemes:  []string{"nats", "nats+tls", "tls", "embedded-nats"},
-		Doc:      "NATS core publish/subscribe, queue groups and request/reply over nats.go",
-		Protocol: protocol,
+		Name:    "nats",
+		Schemes: []string{"nats", "nats+tls", "tls", "embedded-nats"},
+		Doc:     "NATS core publish/subscribe, queue groups and request/reply over nats.go",
 		Features: driver.Features{
 			Order:           driver.PerTopic,
 			Confirm:         driver.Unconfirmed,
@@ -31,10 +28,9 @@ func init() {
 		Classify: classify,
 	})
 	driver.Register(driver.Driver{
-		Name:     "nats-jetstream",
-		Schemes:  []string{"jetstream", "jetstream+tls", "embedded"},
-		Doc:      "NATS JetStream streams and pull consumers over nats.go",
-		Protocol: protocol,
+		Name:    "nats-jetstream",
+		Schemes: []string{"jetstream", "jetstream+tls", "embedded"},
+		Doc:     "NATS JetStream streams and pull consumers over nats.go",
 		Features: driver.Features{
 			Order:           driver.PerTopic,
 			Confirm:         driver.Replicated,

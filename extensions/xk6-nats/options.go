@@ -59,10 +59,6 @@ const (
 	retainLimits    = "limits"
 	retainWorkQueue = "workqueue"
 	retainInterest  = "interest"
-
-	ackExplicit = "explicit"
-	ackAll      = "all"
-	ackNone     = "none"
 )
 
 // streamOptions are the further options of the driver "nats-jetstream".
@@ -75,11 +71,6 @@ func streamOptions() []driver.Option {
 		{
 			Name: "ackTimeout", Scope: driver.OnProducer, Type: driver.Duration, Default: "30s", Min: int64(time.Millisecond),
 			Doc: "How long to wait for the broker's answer to a message before it fails as a timeout.",
-		},
-		{
-			Name: "ackPolicy", Scope: driver.OnConsumer, Type: driver.Enum, Default: ackExplicit,
-			Allowed: []string{ackExplicit, ackAll, ackNone},
-			Doc:     "Whether each message is acknowledged, or the last of a batch for all before it, or none (the server settles what it delivers).",
 		},
 		{
 			Name: "ackWait", Scope: driver.OnConsumer, Type: driver.Duration, Default: "30s", Min: int64(time.Millisecond),
@@ -112,18 +103,16 @@ func streamOptions() []driver.Option {
 			Doc:     "What the stream keeps: all within its limits, what no consumer acknowledged, or what not every consumer acknowledged.",
 		},
 		{
-			Name: "maxAge", Scope: driver.OnTopic, Type: driver.Duration, Default: "0s", Drops: true,
+			Name: "maxAge", Scope: driver.OnTopic, Type: driver.Duration, Default: "0s",
 			Doc: "How long the stream keeps a message; 0 is for ever.",
 		},
 		{
-			Name: "maxBytes", Scope: driver.OnTopic, Type: driver.Size, Default: "-1", Min: -1, Drops: true,
-			ZeroMeans: int64(-1),
-			Doc:       "How many bytes the stream keeps; -1 is no limit, and so is 0.",
+			Name: "maxBytes", Scope: driver.OnTopic, Type: driver.Size,
+			Doc: "How many bytes the stream keeps; 0 is no limit.",
 		},
 		{
-			Name: "maxMessages", Scope: driver.OnTopic, Type: driver.Int, Default: "-1", Min: -1, Drops: true,
-			ZeroMeans: int64(-1),
-			Doc:       "How many messages the stream keeps; -1 is no limit, and so is 0.",
+			Name: "maxMessages", Scope: driver.OnTopic, Type: driver.Int,
+			Doc: "How many messages the stream keeps; 0 is no limit.",
 		},
 		{
 			Name: "discard", Scope: driver.OnTopic, Type: driver.Enum, Default: "old", Allowed: []string{"old", "new"},

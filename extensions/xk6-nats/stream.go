@@ -103,7 +103,7 @@ func (c streamConn) DescribeTopic(ctx context.Context, topic string) (info drive
 	config := s.CachedInfo().Config
 	options := driver.Values{
 		"storage": storageFile, "retention": retainLimits, "discard": "old", "persist": "default", "maxAge": config.MaxAge,
-		"maxBytes": config.MaxBytes, "maxMessages": config.MaxMsgs, "duplicates": config.Duplicates,
+		"maxBytes": max(0, config.MaxBytes), "maxMessages": max(0, config.MaxMsgs), "duplicates": config.Duplicates,
 	}
 	if config.Storage == jetstream.MemoryStorage {
 		options["storage"] = storageMemory

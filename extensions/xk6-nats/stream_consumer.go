@@ -1,10 +1,13 @@
 package nats
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,8 +41,7 @@ func (c streamConn) NewConsumer(ctx context.Context, config driver.ConsumerConfi
 		js:       c.js,
 		remote:   remote,
 		prefetch: config.Prefetch,
-		policy:   info.Config.AckPolicy,
-		retains:  stream.CachedInfo().Config.Retention,
+		held:     map[*nats.Msg]struct{}{},
 		next:     c.api + "CONSUMER.MSG.NEXT." + info.Stream + "." + info.Name,
 		nak:      []byte("-NAK"),
 		gone:     make(chan struct{}),
@@ -62,15 +64,11 @@ func subscribe(ctx context.Context, stream jetstream.Stream, config driver.Consu
 		Durable:       nameFor(config.Group),
 		FilterSubject: config.Topic,
 		DeliverPolicy: jetstream.DeliverNewPolicy,
-		AckPolicy: map[string]jetstream.AckPolicy{
-			ackExplicit: jetstream.AckExplicitPolicy, ackAll: jetstream.AckAllPolicy, ackNone: jetstream.AckNonePolicy,
-		}[o.String("ackPolicy")],
-		MaxDeliver: int(o.Int("maxDeliver")),
-		MaxWaiting: maxWaiting,
-	}
-	if settings.AckPolicy != jetstream.AckNonePolicy {
-		settings.AckWait = o.Duration("ackWait")
-		settings.MaxAckPending = int(o.Int("maxAckPending"))
+		AckPolicy:     jetstream.AckExplicitPolicy,
+		AckWait:       o.Duration("ackWait"),
+		MaxAckPending: int(o.Int("maxAckPending")),
+		MaxDeliver:    int(o.Int("maxDeliver")),
+		MaxWaiting:    maxWaiting,
 	}
 	// A work queue delivers all its messages.
 	if config.Start == driver.StartEarliest || stream.CachedInfo().Config.Retention == jetstream.WorkQueuePolicy {
@@ -87,8 +85,12 @@ func subscribe(ctx context.Context, stream jetstream.Stream, config driver.Consu
 	if k, err = stream.Consumer(ctx, settings.Durable); err != nil {
 		return nil, err
 	}
-	if filter := k.CachedInfo().Config.FilterSubject; filter != config.Topic {
-		return nil, fmt.Errorf("%w: group %q consumes %q", jetstream.ErrConsumerExists, config.Group, filter)
+	has := k.CachedInfo().Config
+	if has.FilterSubject != config.Topic {
+		return nil, fmt.Errorf("%w: group %q consumes %q", jetstream.ErrConsumerExists, config.Group, has.FilterSubject)
+	}
+	if has.AckPolicy != jetstream.AckExplicitPolicy {
+		return nil, fmt.Errorf("%w: group %q does not settle single messages", jetstream.ErrConsumerExists, config.Group)
 	}
 	return k, nil
 }
@@ -101,8 +103,6 @@ type streamConsumer struct {
 	js       jetstream.JetStream
 	remote   jetstream.Consumer
 	prefetch int
-	policy   jetstream.AckPolicy
-	retains  jetstream.RetentionPolicy
 	next     string // where requests go
 	nak      []byte
 	sub      *nats.Subscription
@@ -117,8 +117,8 @@ type streamConsumer struct {
 
 	mu     sync.Mutex
 	closed bool
-	taken  int         // messages that the server was asked for and that are not settled: the used part of the prefetch
-	held   []*nats.Msg // received, in order; unsettled and some that are settled: their Sub is nil
+	taken  int                    // messages that the server was asked for and that are not settled
+	held   map[*nats.Msg]struct{} // received and not settled
 }
 
 // join subscribes and asks for the first messages.
@@ -178,27 +178,9 @@ func wake(ctx context.Context, pause time.Duration) error {
 	}
 }
 
-// compact removes settled messages. The lock is held.
-func (k *streamConsumer) compact() {
-	kept := k.held[:0]
-	for _, m := range k.held {
-		if m.Sub != nil {
-			kept = append(kept, m)
-		}
-	}
-	clear(k.held[len(kept):])
-	k.held = kept
-}
-
 // Receive implements [driver.Consumer].
 func (k *streamConsumer) Receive(ctx context.Context, b driver.Batch) (int, error) {
-	n, err := k.inbox.Receive(ctx, b)
-	if k.policy == jetstream.AckNonePolicy && n > 0 {
-		if err := k.pull(); err != nil {
-			k.inbox.Fail(err)
-		}
-	}
-	return n, err
+	return k.inbox.Receive(ctx, b)
 }
 
 // hand holds received messages until they are settled.
@@ -209,16 +191,8 @@ func (k *streamConsumer) hand(b driver.Batch, arrived []delivery) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.policy == jetstream.AckNonePolicy {
-		k.taken -= len(b) // the server settled it when it delivered it
-		return
-	}
-	const few = 64
-	if len(k.held)+len(b) > 2*k.prefetch+few {
-		k.compact()
-	}
 	for _, d := range arrived {
-		k.held = append(k.held, d.msg)
+		k.held[d.msg] = struct{}{}
 	}
 }
 
@@ -242,11 +216,6 @@ func fromReply(reply string, token int) uint64 {
 	reply, _, _ = strings.Cut(reply, ".")
 	n, _ := strconv.ParseUint(reply, 10, 64)
 	return n
-}
-
-// As implements [driver.Unwrapper] for *jetstream.Consumer and **nats.Subscription.
-func (k *streamConsumer) As(target any) bool {
-	return driver.As(target, k.remote) || driver.As(target, k.sub)
 }
 
 // Close implements [driver.Consumer]. Held messages are requeued at once; messages on the way are
@@ -307,17 +276,17 @@ func (k *streamConsumer) unsubscribe(ctx context.Context, drained bool) {
 	}
 }
 
-// unsettled is all that this member has.
+// unsettled returns the messages that this member has, in the order of the stream.
 func (k *streamConsumer) unsettled() []*nats.Msg {
-	if k.policy == jetstream.AckNonePolicy {
-		return nil
+	var all []*nats.Msg
+	for _, d := range k.inbox.Waiting() {
+		all = append(all, d.msg)
 	}
-	rest := k.inbox.Waiting()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.compact()
-	for _, d := range rest {
-		k.held = append(k.held, d.msg)
-	}
-	return k.held
+	all = slices.AppendSeq(all, maps.Keys(k.held))
+	slices.SortFunc(all, func(a, b *nats.Msg) int {
+		return cmp.Compare(fromReply(a.Reply, tokenConsumerSequence), fromReply(b.Reply, tokenConsumerSequence))
+	})
+	return all
 }

@@ -28,7 +28,7 @@ func (k *streamConsumer) Settle(ctx context.Context, b driver.Batch, o driver.Ou
 	default:
 		return errors.ErrUnsupported
 	}
-	replies, err := k.mark(b, o)
+	replies, err := k.mark(b)
 	if e := k.sendWord(ctx, replies, word); e != nil {
 		err = e
 	}
@@ -40,50 +40,28 @@ func (k *streamConsumer) Settle(ctx context.Context, b driver.Batch, o driver.Ou
 
 // mark counts messages as settled, and returns the subjects for the server. If sending fails, the
 // server delivers the messages again after ackWait.
-func (k *streamConsumer) mark(b driver.Batch, o driver.Outcome) (subjects []string, err error) {
+func (k *streamConsumer) mark(b driver.Batch) (subjects []string, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
 		return nil, driver.ErrClosed
 	}
-	if k.policy == jetstream.AckNonePolicy {
-		return nil, nil // the server did so when it delivered
-	}
 	subjects = make([]string, 0, len(b))
-	var last *nats.Msg
 	for i := range b {
 		msg, ok := b[i].Token.(*nats.Msg)
-		switch {
-		case !ok:
+		if !ok {
 			err = errForeign
-		case k.policy == jetstream.AckAllPolicy && o == driver.Ack:
-			if last == nil || fromReply(msg.Reply, tokenConsumerSequence) > fromReply(last.Reply, tokenConsumerSequence) {
-				last = msg
-			}
-		case msg.Sub == nil:
-			err = jetstream.ErrMsgAlreadyAckd
-		default:
-			msg.Sub = nil
-			k.taken--
-			subjects = append(subjects, msg.Reply)
+			continue
 		}
-	}
-	if last != nil {
-		k.markUntil(fromReply(last.Reply, tokenConsumerSequence))
-		subjects = append(subjects, last.Reply)
+		if _, held := k.held[msg]; !held {
+			err = jetstream.ErrMsgAlreadyAckd
+			continue
+		}
+		delete(k.held, msg)
+		k.taken--
+		subjects = append(subjects, msg.Reply)
 	}
 	return subjects, err
-}
-
-// markUntil counts everything as settled that was delivered up to a sequence. The lock is held.
-func (k *streamConsumer) markUntil(sequence uint64) {
-	for _, m := range k.held {
-		if m.Sub != nil && fromReply(m.Reply, tokenConsumerSequence) <= sequence {
-			m.Sub = nil
-			k.taken--
-		}
-	}
-	k.compact()
 }
 
 // sendWord sends word to each subject, and waits for the answers if settlements are confirmed.

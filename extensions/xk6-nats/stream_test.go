@@ -184,21 +184,6 @@ func TestWhatAStreamKeepsForThoseWhoComeLater(t *testing.T) {
 	}
 }
 
-func TestAckAll(t *testing.T) {
-	c, a := open(t, "embedded:")
-	topic := unique("all")
-	create(t, c, a, topic, nil)
-	k := consumer(t, c, a, driver.ConsumerConfig{Topic: topic, Group: "g", Prefetch: 10}, map[string]any{"ackPolicy": "all"})
-	send(t, producer(t, c, a, topic, nil), bodies(100))
-	for range 10 { // each acknowledgement of a tenth message makes room for ten
-		b := receive(t, k, 10)
-		if err := k.Settle(within(t), b[9:], driver.Ack); err != nil {
-			t.Fatal(err)
-		}
-	}
-	becomes(t, c, topic, "g", 0)
-}
-
 // Why there is a pull of our own: the library's delivers on to a member that settles nothing. Where this fails, use it.
 func TestTheLibrarysPullBoundsNothing(t *testing.T) {
 	if testing.Short() {
@@ -221,16 +206,6 @@ func TestTheLibrarysPullBoundsNothing(t *testing.T) {
 			t.Fatalf("%d of %d came, of which nothing was settled, where %d were asked for at a time", got, sent, prefetch)
 		}
 	}
-}
-
-func TestAckNone(t *testing.T) {
-	c, a := open(t, "embedded:")
-	topic := unique("none")
-	create(t, c, a, topic, nil)
-	k := consumer(t, c, a, driver.ConsumerConfig{Topic: topic, Group: "g", Prefetch: 10}, map[string]any{"ackPolicy": "none"})
-	send(t, producer(t, c, a, topic, nil), bodies(100))
-	receive(t, k, 100) // more than the prefetch, because nothing has to be settled
-	becomes(t, c, topic, "g", 0)
 }
 
 func TestRequeueWithDelay(t *testing.T) {

@@ -8,7 +8,6 @@ var (
 	_ driver.Unwrapper = &coreConn{}
 	_ driver.Requester = &coreProducer{}
 	_ driver.Replier   = &coreConsumer{}
-	_ driver.Unwrapper = &coreConsumer{}
 
 	_ driver.Admin          = streamConn{}
 	_ driver.TopicDescriber = streamConn{}
@@ -16,5 +15,4 @@ var (
 	_ driver.Prover         = streamConn{}
 	_ driver.Informer       = streamConn{}
 	_ driver.Unwrapper      = streamConn{}
-	_ driver.Unwrapper      = &streamConsumer{}
 )

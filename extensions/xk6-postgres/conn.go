@@ -14,7 +14,6 @@ import (
 type conn struct {
 	config  *pgx.ConnConfig
 	options driver.Values
-	name    string
 	line    *line
 	about   driver.Info
 }
@@ -24,7 +23,7 @@ func open(ctx context.Context, t driver.Target) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{config: config, options: t.Options, name: t.ClientName}
+	c := &conn{config: config, options: t.Options}
 	c.line = c.newLine(nil)
 	c.line.idle = true
 	if err := c.line.do(ctx, c.inquire); err != nil {

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -19,7 +18,6 @@ const maxFetch = 1000
 type consumer struct {
 	*lease.Consumer[row]
 	topic       topic
-	name        string // in the column receiver
 	time, delay time.Duration
 	dead        topic // for rejected messages; without a name they are deleted
 	fetching    *line
@@ -52,7 +50,6 @@ func (c *conn) NewConsumer(ctx context.Context, config driver.ConsumerConfig) (d
 	o := config.Options
 	r := &consumer{
 		topic: t,
-		name:  c.name + " " + rand.Text(),
 		time:  o.Duration("lease"),
 		delay: o.Duration("requeueDelay"),
 	}

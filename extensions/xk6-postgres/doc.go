@@ -10,7 +10,6 @@
 //	created        timestamptz, of the transaction that sent it
 //	next_delivery  timestamptz: it is delivered after that
 //	attempts       integer: the number of deliveries
-//	receiver       text: the consumer that has it
 //
 // A producer has one connection and one transaction at a time, so the order of the topic is that of
 // its messages. Messages sent meanwhile go together with the next INSERT. A second transaction
@@ -21,8 +20,8 @@
 // one statement: Ack is DELETE, Requeue is UPDATE, Reject is DELETE and an INSERT into the option
 // deadLetter. A settlement after the lease has expired is an error of kind rejected.
 //
-// A consumer that closes gives back its unsettled messages. The messages of a consumer that died are
-// delivered again after the lease.
+// A consumer that closes gives back its unsettled messages. The messages of a consumer that died,
+// and those whose leasing broke with the connection, are delivered again after the lease.
 //
 // # Connection string
 //

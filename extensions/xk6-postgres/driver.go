@@ -8,14 +8,11 @@ import (
 
 // protocol is PostgreSQL's. A server that cannot start a process for a connection sends E and a
 // text.
-var protocol = driver.Protocol{Name: "the protocol of PostgreSQL", Text: []string{"E"}}
-
 func init() {
 	driver.Register(driver.Driver{
-		Name:     "postgres",
-		Schemes:  []string{"postgres", "postgresql"},
-		Doc:      "PostgreSQL tables as queues: INSERT, UPDATE of what FOR UPDATE SKIP LOCKED finds, and DELETE when the message is settled.",
-		Protocol: protocol,
+		Name:    "postgres",
+		Schemes: []string{"postgres", "postgresql"},
+		Doc:     "PostgreSQL tables as queues: INSERT, UPDATE of what FOR UPDATE SKIP LOCKED finds, and DELETE when the message is settled.",
 		Features: driver.Features{
 			Order: driver.PerTopic, Confirm: driver.Replicated, Deliver: driver.AtLeastOnce,
 			Settle: driver.Ack | driver.Requeue | driver.Reject, Start: driver.StartEarliest, SettleConfirmed: driver.Always,

@@ -52,33 +52,6 @@ func TestServerAway(t *testing.T) {
 	}
 }
 
-// TestReplyLostOnTheWay has the table as it is when the server has leased a message and the answer was lost with the connection. The lease is so long that
-// waiting for its end would not do.
-func TestReplyLostOnTheWay(t *testing.T) {
-	if testing.Short() {
-		t.Skip("part of make test-full")
-	}
-	far, p := between(t)
-	s := dial(t, serverURL(t), nil)
-	topic := s.topic(t)
-	r := dial(t, far, map[string]any{"lease": "1h"}).consume(t, topic)
-	mustSend(t, s.produce(t, topic), "held")
-	held := receive(t, r, 1, false)
-	table := pgx.Identifier{"public", topic}.Sanitize()
-	if _, err := s.client(t).Exec(t.Context(), "INSERT INTO "+table+" (body, next_delivery, attempts, receiver) SELECT 'lost', next_delivery, 1, receiver FROM "+table); err != nil {
-		t.Fatal(err)
-	}
-	p.Cut()
-	got := receive(t, r, 1, true)
-	if string(got[0].Body) != "lost" || got[0].Attempt != 1 {
-		t.Errorf("received %q, attempt %d", got[0].Body, got[0].Attempt)
-	}
-	await(t, "what was held over the break can be settled", func() bool { return r.Settle(t.Context(), append(held, got...), driver.Ack) == nil })
-	if b := s.backlog(t, topic); b.Messages != 0 {
-		t.Errorf("a backlog of %d", b.Messages)
-	}
-}
-
 // TestSettleThatFails has no room for a second message while the first is held, and the first cannot be settled: that must not hold up the consumer for ever.
 func TestSettleThatFails(t *testing.T) {
 	if testing.Short() {

@@ -19,7 +19,7 @@ WITH chosen AS MATERIALIZED (
   SELECT id FROM %[1]s WHERE next_delivery <= now() ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED
 )
 UPDATE %[1]s AS t
-SET next_delivery = now() + $2::bigint * interval '1 microsecond', attempts = attempts + 1, receiver = $3
+SET next_delivery = now() + $2::bigint * interval '1 microsecond', attempts = attempts + 1
 FROM chosen WHERE t.id = chosen.id
 RETURNING t.id, t.attempts, t.key, t.body, t.headers::text`
 
@@ -28,12 +28,6 @@ RETURNING t.id, t.attempts, t.key, t.body, t.headers::text`
 const looking = `
 SELECT (extract(epoch FROM min(next_delivery) - now()) * 1000000)::bigint
 FROM (SELECT next_delivery FROM %s ORDER BY id LIMIT 10000) AS head`
-
-// reclaiming gives back messages that were leased to this consumer over a connection that broke, and
-// did not arrive.
-const reclaiming = `
-UPDATE %s SET next_delivery = now(), attempts = attempts - 1, receiver = NULL
-WHERE receiver = $1 AND NOT id = ANY($2::bigint[])`
 
 // planning keeps the planner to the indexes, because its statistics of a queue are always outdated.
 const planning = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off; " +
@@ -48,16 +42,6 @@ func (r *consumer) prepareFetch(ctx context.Context, s *session) error {
 	}
 	for name, sql := range map[string]string{"fetch": fetching, "look": looking} {
 		if _, err := s.Prepare(ctx, name, fmt.Sprintf(sql, r.topic.table)); err != nil {
-			return err
-		}
-	}
-	if _, again := r.fetching.link.Last(); again {
-		ids := []int64{} // an array without elements is not NULL
-		for _, d := range r.Here() {
-			ids = append(ids, d.Handle.id)
-		}
-		sql := fmt.Sprintf(reclaiming, r.topic.table)
-		if _, err := s.Exec(ctx, sql, pgx.QueryExecModeExec, r.name, ids); err != nil {
 			return err
 		}
 	}
@@ -95,7 +79,7 @@ func (r *consumer) fetch(open context.Context, most int) ([]*delivery, error) {
 
 // take leases messages and sorts them, because the server returns them in any order.
 func (r *consumer) take(ctx context.Context, s *session, most int) ([]*delivery, error) {
-	rows, err := s.Query(ctx, "fetch", most, r.time.Microseconds(), r.name)
+	rows, err := s.Query(ctx, "fetch", most, r.time.Microseconds())
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"sync"
 
@@ -80,7 +81,10 @@ func (p *producer) insert(ctx context.Context, in *inserting, all []outbox.Item[
 		})
 	})
 	if !confirmed { // else the error is of the notification
-		report(all, p.out.Cause(err))
+		if err != nil {
+			err = cmp.Or(context.Cause(ctx), err)
+		}
+		report(all, err)
 	}
 }
 

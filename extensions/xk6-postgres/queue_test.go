@@ -169,7 +169,7 @@ func TestPartitionedTable(t *testing.T) {
 	quoted := func(suffix string) string { return pgx.Identifier{"public", topic + suffix}.Sanitize() }
 	c, table := s.client(t), quoted("")
 	execute(t, c, "CREATE SEQUENCE "+quoted("-id")+"; CREATE TABLE "+table+" (id bigint PRIMARY KEY DEFAULT nextval('"+quoted("-id")+"'), key bytea, body bytea, headers jsonb,"+
-		" created timestamptz NOT NULL DEFAULT now(), next_delivery timestamptz NOT NULL DEFAULT now(), attempts integer NOT NULL DEFAULT 0, receiver text) PARTITION BY HASH (id)")
+		" created timestamptz NOT NULL DEFAULT now(), next_delivery timestamptz NOT NULL DEFAULT now(), attempts integer NOT NULL DEFAULT 0) PARTITION BY HASH (id)")
 	t.Cleanup(func() { s.remove(t, topic); execute(t, c, "DROP SEQUENCE "+quoted("-id")) })
 	partition := func(i int, how string) {
 		execute(t, c, fmt.Sprintf("CREATE %s TABLE %s PARTITION OF %s FOR VALUES WITH (MODULUS 3, REMAINDER %d)", how, quoted(fmt.Sprint("-", i)), table, i))

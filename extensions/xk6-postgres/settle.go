@@ -29,7 +29,7 @@ INSERT INTO %s (key, body, headers) SELECT key, body, headers FROM gone ORDER BY
 	// $3 has the attempts to store: a message that was not received was not delivered.
 	returning = `
 UPDATE %s AS t
-SET next_delivery = now() + $4::bigint * interval '1 microsecond', attempts = s.become, receiver = NULL
+SET next_delivery = now() + $4::bigint * interval '1 microsecond', attempts = s.become
 FROM unnest($1::bigint[], $2::integer[], $3::integer[]) AS s (id, attempt, become)
 WHERE t.id = s.id AND t.attempts = s.attempt`
 )

@@ -39,7 +39,6 @@ var columns = [][2]string{
 	{"created", "timestamp with time zone"},
 	{"next_delivery", "timestamp with time zone"},
 	{"attempts", "integer"},
-	{"receiver", "text"},
 }
 
 // definition creates a topic. Bodies are not compressed. The only index is that of the identity, so
@@ -52,8 +51,7 @@ CREATE %s TABLE %s (
   headers jsonb,
   created timestamptz NOT NULL DEFAULT now(),
   next_delivery timestamptz NOT NULL DEFAULT now(),
-  attempts integer NOT NULL DEFAULT 0,
-  receiver text
+  attempts integer NOT NULL DEFAULT 0
 ) WITH (fillfactor = %d);
 ALTER TABLE %[2]s ALTER body SET STORAGE EXTERNAL`
 

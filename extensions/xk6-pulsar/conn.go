@@ -216,9 +216,6 @@ func clientVersion() string {
 // Info implements [driver.Informer].
 func (c *conn) Info() driver.Info { return c.info }
 
-// As lends the pulsar.Client.
-func (c *conn) As(target any) bool { return driver.As(target, c.client) }
-
 // Close closes the client. Calls without an answer end after operationTimeout.
 func (c *conn) Close(ctx context.Context) error {
 	c.closing.Do(func() {

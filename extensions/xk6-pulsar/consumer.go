@@ -164,6 +164,3 @@ func (r *consumer) Close(ctx context.Context) error {
 	}
 	return err
 }
-
-// As lends the pulsar.Consumer.
-func (r *consumer) As(target any) bool { return driver.As(target, r.Consumer) }

@@ -83,7 +83,4 @@
 // ms, unless brokers add theirs (AppendBrokerTimestampMetadataInterceptor).
 //
 // # As
-//
-// A connection lends its pulsar.Client, a producer its pulsar.Producer and a consumer its
-// pulsar.Consumer, from which no other code may take messages.
 package pulsar

@@ -11,8 +11,6 @@ import (
 // maxMessageBytes is the largest body by the default of maxMessageSize.
 const maxMessageBytes = 5 << 20
 
-var protocol = driver.Protocol{Name: "the protocol of Pulsar"}
-
 func init() {
 	features := driver.Features{
 		Order:           driver.Unordered,
@@ -39,7 +37,6 @@ func init() {
 		OwnDialer: true,
 		Doc: "Apache Pulsar topics with shared or key-shared subscriptions: each message goes to one consumer of a " +
 			"group, and is settled by itself.",
-		Protocol: protocol,
 		Features: features,
 		Options: slices.Concat(
 			connectOptions(), produceOptions(), consumeOptions(shared), sharedOptions(), topicOptions(),
@@ -57,7 +54,6 @@ func init() {
 		OwnDialer: true,
 		Doc: "Apache Pulsar topics with failover or exclusive subscriptions: each partition goes to one consumer " +
 			"of a group, in order.",
-		Protocol: protocol,
 		Features: features,
 		Options:  slices.Concat(connectOptions(), produceOptions(), consumeOptions(failover), topicOptions()),
 		Open:     failover.open,
@@ -95,7 +91,4 @@ var (
 	_ driver.Backlogger     = &conn{}
 	_ driver.Prover         = &conn{}
 	_ driver.Informer       = &conn{}
-	_ driver.Unwrapper      = &conn{}
-	_ driver.Unwrapper      = &producer{}
-	_ driver.Unwrapper      = &consumer{}
 )

@@ -226,6 +226,3 @@ func (p *producer) drain(ctx context.Context) error {
 func (p *producer) end(ctx context.Context) error {
 	return p.conn.done(ctx, func() error { p.Producer.Close(); return nil })
 }
-
-// As lends the pulsar.Producer.
-func (p *producer) As(target any) bool { return driver.As(target, p.Producer) }

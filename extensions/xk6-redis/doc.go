@@ -46,7 +46,7 @@
 //
 //   - Sending to a stream or list that does not exist is not_found, unless the option create is set.
 //   - Nothing is trimmed without maxLen or deleteSettled: XACK does not free memory.
-//   - Trimmed entries stay in the server's lag. The backlog is then counted by reading the stream.
+//   - Trimmed entries stay in the server's lag, so the backlog is an estimate after a trim.
 //   - A body larger than proto-max-bulk-len is refused in the client.
 //   - Redis 6.2 or later; sharded and the lag need 7.0, fsync needs 7.2.
 //   - The client library's retries are off, and its log is off in the whole process.

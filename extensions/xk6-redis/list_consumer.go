@@ -229,9 +229,6 @@ func (s *listConsumer) recoverLost(ctx context.Context) error {
 	return err
 }
 
-// As lends the client library's client.
-func (s *listConsumer) As(target any) bool { return s.in.conn.As(target) }
-
 // Close gives back unsettled messages to the head of the list, and leaves.
 func (s *listConsumer) Close(ctx context.Context) error {
 	if !s.shut() {

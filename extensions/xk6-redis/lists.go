@@ -13,10 +13,9 @@ import (
 
 func lists() driver.Driver {
 	return driver.Driver{
-		Name:     "redis-list",
-		Schemes:  []string{"redis-list"},
-		Doc:      "Redis lists as a reliable queue: RPUSH, and BLMOVE to a list of the consumer's own until the message is settled.",
-		Protocol: protocol,
+		Name:    "redis-list",
+		Schemes: []string{"redis-list"},
+		Doc:     "Redis lists as a reliable queue: RPUSH, and BLMOVE to a list of the consumer's own until the message is settled.",
 		Features: driver.Features{
 			Order: driver.PerTopic, Confirm: driver.Replicated, Deliver: driver.AtLeastOnce,
 			Settle: driver.Ack | driver.Requeue | driver.Reject, Start: driver.StartEarliest, SettleConfirmed: driver.Always,

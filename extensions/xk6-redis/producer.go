@@ -40,9 +40,6 @@ func (p *producer) Send(ctx context.Context, b driver.Batch, done driver.Done) {
 // Close waits for the replies.
 func (p *producer) Close(ctx context.Context) error { return p.link.close(ctx) }
 
-// As lends the client library's client.
-func (p *producer) As(target any) bool { return p.link.conn.As(target) }
-
 // sending is a batch on its way.
 type sending struct {
 	*producer

@@ -11,10 +11,9 @@ import (
 
 func pubsub() driver.Driver {
 	return driver.Driver{
-		Name:     "redis-pubsub",
-		Schemes:  []string{"redis-pubsub"},
-		Doc:      "Redis Pub/Sub: PUBLISH and SUBSCRIBE, at most once, to those who listen.",
-		Protocol: protocol,
+		Name:    "redis-pubsub",
+		Schemes: []string{"redis-pubsub"},
+		Doc:     "Redis Pub/Sub: PUBLISH and SUBSCRIBE, at most once, to those who listen.",
 		Features: driver.Features{
 			Order: driver.PerTopic, Confirm: driver.Accepted, Deliver: driver.AtMostOnce, Start: driver.StartNew,
 			Async: true, Fanout: true, MaxMessageBytes: maxBulk,
@@ -226,9 +225,6 @@ func (ping) end(int, error)                {}
 func (s *pubsubConsumer) Settle(context.Context, driver.Batch, driver.Outcome) error {
 	return errors.ErrUnsupported
 }
-
-// As lends the client library's client.
-func (s *pubsubConsumer) As(target any) bool { return s.link.conn.As(target) }
 
 // Close ends the subscription with its connection.
 func (s *pubsubConsumer) Close(ctx context.Context) error {

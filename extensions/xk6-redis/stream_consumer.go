@@ -209,9 +209,6 @@ func (s *streamConsumer) note(err error) {
 	s.mu.Unlock()
 }
 
-// As lends the client library's client.
-func (s *streamConsumer) As(target any) bool { return s.in.conn.As(target) }
-
 // Close leaves the group. Other members can take its unsettled messages at once.
 func (s *streamConsumer) Close(ctx context.Context) error {
 	if !s.shut() {

@@ -10,8 +10,6 @@ import (
 )
 
 // protocol is that of Redis, which answers anything unknown with an error.
-var protocol = driver.Protocol{Name: "the protocol of Redis", Text: []string{"-"}}
-
 func init() {
 	logging.Disable()
 	driver.Register(streams())
@@ -24,10 +22,9 @@ const maxBulk = 512 << 20
 
 func streams() driver.Driver {
 	return driver.Driver{
-		Name:     "redis-streams",
-		Schemes:  []string{"redis-streams"},
-		Doc:      "Redis Streams: XADD, XREADGROUP with consumer groups, XACK.",
-		Protocol: protocol,
+		Name:    "redis-streams",
+		Schemes: []string{"redis-streams"},
+		Doc:     "Redis Streams: XADD, XREADGROUP with consumer groups, XACK.",
 		Features: driver.Features{
 			Order: driver.PerTopic, Confirm: driver.Replicated, Deliver: driver.AtLeastOnce,
 			Settle: driver.Ack | driver.Requeue | driver.Reject, Start: driver.StartNew | driver.StartEarliest,
@@ -46,7 +43,7 @@ func streams() driver.Driver {
 func streamOptions() []driver.Option {
 	return []driver.Option{
 		{
-			Name: "maxLen", Scope: driver.OnProducer, Type: driver.Int, Drops: true,
+			Name: "maxLen", Scope: driver.OnProducer, Type: driver.Int,
 			Doc: "Have the server drop the oldest messages, settled or not, when there are about so many; 0 is never.",
 		},
 		{
@@ -66,17 +63,14 @@ func streamOptions() []driver.Option {
 }
 
 // streamConn is a connection whose topics are streams.
-type streamConn struct {
-	*conn
-	marks *marks
-}
+type streamConn struct{ *conn }
 
 func openStreams(ctx context.Context, t driver.Target) (driver.Conn, error) {
 	c, err := open(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	return streamConn{c, &marks{byGroup: map[[2]string]mark{}}}, nil
+	return streamConn{c}, nil
 }
 
 // NewProducer returns a producer that appends to a stream.

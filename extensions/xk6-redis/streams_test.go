@@ -286,7 +286,7 @@ func TestBacklogAfterPendingHasGone(t *testing.T) {
 	}
 	backlog := func(when string, want int64) {
 		t.Helper()
-		if b, err := c.(driver.Backlogger).Backlog(t.Context(), topic, "g"); b.Messages != want || b.Undelivered != sent-given || err != nil {
+		if b, err := c.(driver.Backlogger).Backlog(t.Context(), topic, "g"); err != nil || !b.Estimate && (b.Messages != want || b.Undelivered != sent-given) {
 			t.Errorf("%s: backlog %+v, %v, want %d", when, b, err, want)
 		}
 	}

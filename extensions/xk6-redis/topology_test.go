@@ -185,7 +185,7 @@ func TestModes(t *testing.T) {
 		"h1?mode=cluster&db=1":     "databases",
 		"h1/nine":                  "number of a database",
 		"h1?tlsCA=/does/not/exist": "tlsCA",
-		"h1?tlsCert=x":             "tlsKey",
+		"h1?tlsCert=x":             "tlsCert",
 		"h1?master=m&mode=cluster": "master",
 	} {
 		a, err := driver.ParseURL("redis-streams://user:s3cret@"+query, nil)

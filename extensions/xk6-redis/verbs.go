@@ -8,18 +8,14 @@ var (
 	_ driver.Backlogger = streamConn{}
 	_ driver.Informer   = streamConn{}
 	_ driver.Unwrapper  = streamConn{}
-	_ driver.Unwrapper  = &streamConsumer{}
 
 	_ driver.Admin      = listConn{}
 	_ driver.Backlogger = listConn{}
 	_ driver.Informer   = listConn{}
 	_ driver.Unwrapper  = listConn{}
-	_ driver.Unwrapper  = &listConsumer{}
 
 	_ driver.Informer  = pubsubConn{}
 	_ driver.Unwrapper = pubsubConn{}
-	_ driver.Unwrapper = &pubsubConsumer{}
 
-	_ driver.Prover    = &producer{}
-	_ driver.Unwrapper = &producer{}
+	_ driver.Prover = &producer{}
 )

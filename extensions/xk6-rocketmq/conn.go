@@ -120,12 +120,6 @@ func (c *conn) resource(name string) *v2.Resource {
 // Info describes the cluster as it was when the connection opened.
 func (c *conn) Info() driver.Info { return c.info }
 
-// As lends the *grpc.ClientConn to the server that answered first.
-func (c *conn) As(target any) bool {
-	s, err := c.servers.at(c.servers.ways()[0])
-	return err == nil && driver.As(target, s.channel)
-}
-
 // Close closes the connections. It never waits.
 func (c *conn) Close(context.Context) error {
 	c.servers.close()

@@ -54,6 +54,4 @@
 //   - The backlog does not include leased messages, except of fifo topics.
 //   - A topic cannot be purged. A broker that was killed may deliver acked messages again.
 //   - Transactions, lite topics, priorities and SQL filters are not supported.
-//
-// A connection lends its *grpc.ClientConn to the server that answered first.
 package rocketmq

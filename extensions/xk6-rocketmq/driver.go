@@ -9,14 +9,11 @@ import (
 // maxMessageBytes is the largest body by the server's default settings.
 const maxMessageBytes = 4 << 20
 
-var protocol = driver.Protocol{Name: "as a proxy of RocketMQ does"}
-
 func init() {
 	driver.Register(driver.Driver{
-		Name:     "rocketmq",
-		Schemes:  []string{"rocketmq"},
-		Doc:      "Apache RocketMQ 5 topics by gRPC, as its simple consumers have them: each message goes to one consumer of a group, and is settled by itself.",
-		Protocol: protocol,
+		Name:    "rocketmq",
+		Schemes: []string{"rocketmq"},
+		Doc:     "Apache RocketMQ 5 topics by gRPC, as its simple consumers have them: each message goes to one consumer of a group, and is settled by itself.",
 		Features: driver.Features{
 			Order:           driver.Unordered,
 			Confirm:         driver.Replicated,

@@ -1,6 +1,7 @@
 package rocketmq
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -128,5 +129,5 @@ func (r *consumer) giveBack(ctx context.Context, all []*delivery) error {
 			errs[i] = nil
 		}
 	}
-	return driver.Join(errs...)
+	return cmp.Or(errs...)
 }

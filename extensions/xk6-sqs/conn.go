@@ -47,7 +47,7 @@ func (c *conn) greet(ctx context.Context, timeout time.Duration) error {
 	case ctx.Err() == nil && within.Err() != nil:
 		return fmt.Errorf("no answer from %s within %v: %w", c.endpoint, timeout, context.DeadlineExceeded)
 	}
-	return stranger(err)
+	return err
 }
 
 // within bounds a request.

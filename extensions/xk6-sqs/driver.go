@@ -6,20 +6,17 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-var protocol = driver.Protocol{Name: "the protocol of SQS", Text: []string{"HTTP/"}}
-
 func init() {
 	features := driver.Features{
 		Order: driver.Unordered, Confirm: driver.Replicated, Deliver: driver.AtLeastOnce,
 		Settle: driver.Ack | driver.Requeue, Start: driver.StartEarliest, SettleConfirmed: driver.Always,
-		Async: true, Headers: true, Attempts: true, Timestamps: true, BacklogEstimated: true, MaxMessageBytes: maxBytes,
+		Async: true, Headers: true, Attempts: true, Timestamps: true, MaxMessageBytes: maxBytes,
 	}
 	driver.Register(driver.Driver{
 		Name:     "sqs",
 		Schemes:  []string{"sqs", "sqs+tls"},
 		OneHost:  true,
 		Doc:      "Standard queues of Amazon SQS and what speaks its protocol: batches of ten, long polling, visibility time-outs.",
-		Protocol: protocol,
 		Features: features,
 		Options:  options(standard),
 		Open:     standard.open,
@@ -33,7 +30,6 @@ func init() {
 		Schemes:  []string{"sqs-fifo", "sqs-fifo+tls"},
 		OneHost:  true,
 		Doc:      "FIFO queues of Amazon SQS and what speaks its protocol: a key is a message group, each of which keeps its order.",
-		Protocol: protocol,
 		Features: features,
 		Options:  options(fifo),
 		Open:     fifo.open,

@@ -2,7 +2,6 @@ package sqs
 
 import (
 	"errors"
-	"net/http"
 	"strings"
 
 	"github.com/aws/smithy-go"
@@ -76,17 +75,4 @@ func classify(err error) driver.Kind {
 func forbidden(err error) bool {
 	var answer smithy.APIError
 	return errors.As(err, &answer) && strings.Contains(answer.ErrorCode(), "AccessDenied")
-}
-
-// stranger returns a [driver.ProtocolError] if the first answer is not one of SQS, else err.
-func stranger(err error) error {
-	var answer smithy.APIError
-	ours := errors.As(err, &answer) && answer.ErrorCode() != "UnknownError"
-	switch {
-	case errors.Is(err, http.ErrSchemeMismatch):
-		return &driver.ProtocolError{Protocol: "TLS", Err: err}
-	case !ours && (answer != nil || errors.As(err, new(*smithy.DeserializationError))):
-		return &driver.ProtocolError{Protocol: protocol.Name, Err: err}
-	}
-	return err
 }

@@ -191,7 +191,7 @@ func (c *conn) Backlog(ctx context.Context, topic, group string) (driver.Backlog
 	if err != nil {
 		return driver.Backlog{}, err
 	}
-	var b driver.Backlog
+	b := driver.Backlog{Estimate: true}
 	for _, name := range numbers {
 		n, err := strconv.ParseInt(has[string(name)], 10, 64)
 		if err != nil {

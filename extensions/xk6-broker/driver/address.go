@@ -5,10 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -19,13 +18,12 @@ type Address struct {
 	url    *url.URL
 	hosts  []string
 	given  map[string]any
-	files  map[string]file // by the value of the option, filled by ReadFiles
 }
 
 // errMalformed does not quote the URL, because an unescaped character in a password moves the rest
 // of the password into the port, the path or the query.
 var errMalformed = errors.New(`the broker's URL is malformed: it should look like ` +
-	`"nats://user:password@host1:4222,host2:4222?option=value", with ports from 1 to 65535, IPv6 addresses in brackets, ` +
+	`"nats://user:password@host1:4222,host2:4222?option=value", with IPv6 addresses in brackets, ` +
 	`and special characters escaped: %2F is /, %23 is #, %3F is ?, %40 is @, %25 is %, %26 is &, %3B is ;, %2B is +`)
 
 // ParseURL parses a URL such as
@@ -50,7 +48,7 @@ func ParseURL(raw string, given map[string]any) (*Address, error) {
 		return nil, errMalformed
 	}
 	for i, host := range hosts {
-		if !validHost(host) && (host != "" || len(hosts) > 1) {
+		if !hostForm.MatchString(host) && (host != "" || len(hosts) > 1) {
 			return nil, fmt.Errorf("host %d: %w", i+1, errMalformed)
 		}
 	}
@@ -58,13 +56,20 @@ func ParseURL(raw string, given map[string]any) (*Address, error) {
 		return nil, fmt.Errorf("the broker's URL names %d hosts, and %s takes one", len(hosts), d.Name)
 	}
 	a := &Address{Driver: d, url: u, hosts: hosts}
-	if a.given, err = a.query(); err != nil {
+	if a.given, err = d.parseQuery(u.RawQuery); err != nil {
 		return nil, err
 	}
 	u.RawQuery = ""
-	maps.Copy(a.given, given)
-	if err := a.check(); err != nil {
-		return nil, err
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if _, err := d.find(name, profile.Scope, ""); err != nil {
+			return nil, err
+		}
+		a.given[name] = given[name]
+	}
+	for _, scope := range []Scope{OnConnect, OnProducer, OnConsumer, OnTopic} {
+		if _, err := a.Resolve(scope, nil); err != nil {
+			return nil, err
+		}
 	}
 	return a, nil
 }
@@ -88,40 +93,25 @@ func splitHosts(raw string) (single string, hosts []string, behind string) {
 	return scheme + "://" + user + hosts[0] + behind, hosts, behind
 }
 
-// validHost reports whether a host is host, host:port, [IPv6] or [IPv6]:port.
-func validHost(host string) bool {
-	u, err := url.Parse("x://" + host)
-	if err != nil || host == "" || strings.HasSuffix(host, ":") {
-		return false
-	}
-	if port := u.Port(); port != "" {
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return false
-		}
-	}
-	name, bracketed := u.Hostname(), host[0] == '['
-	if !bracketed {
-		return !strings.Contains(name, ":")
-	}
-	_, err = netip.ParseAddr(name)
-	return err == nil
-}
+// hostForm is host, host:port, [IPv6] or [IPv6]:port.
+var hostForm = regexp.MustCompile(`^([^\s:/\[\]]+|\[[0-9a-fA-F:.]+(%\w+)?\])(:[1-9][0-9]{0,4})?$`)
 
-// query returns the options in the URL. The name of an unknown option behind a secret is not
-// quoted, because it may be a part of the secret.
-func (a *Address) query() (map[string]any, error) {
-	values, err := url.ParseQuery(a.url.RawQuery)
+// parseQuery returns the options in a URL's query. The name of an unknown option behind a secret is
+// not quoted, because it may be a part of the secret.
+func (d *Driver) parseQuery(query string) (map[string]any, error) {
+	values, err := url.ParseQuery(query)
 	if err != nil {
 		return nil, errMalformed
 	}
 	given := map[string]any{}
 	secret := false
-	for part := range strings.SplitSeq(a.url.RawQuery, "&") {
-		name, _, _ := strings.Cut(part, "=")
-		if name, err = url.QueryUnescape(name); err != nil || part == "" {
+	for part := range strings.SplitSeq(query, "&") {
+		if part == "" {
 			continue
 		}
-		o, err := a.Driver.find(name, anyScope, InURL)
+		name, _, _ := strings.Cut(part, "=")
+		name, _ = url.QueryUnescape(name) // ParseQuery has checked it
+		o, err := d.find(name, profile.Scope, InURL)
 		switch {
 		case err != nil && secret:
 			return nil, errMalformed
@@ -129,29 +119,14 @@ func (a *Address) query() (map[string]any, error) {
 			return nil, err
 		case o.Type == Map:
 			given[name] = values[name]
-			continue
-		case len(values[name]) > 1 && o.Type != List && o.Type != Items:
+		case len(values[name]) > 1 && o.Type != List:
 			return nil, fmt.Errorf("option %q: it is given %d times in the URL", name, len(values[name]))
+		default:
+			given[name] = strings.Join(values[name], ",")
 		}
 		secret = secret || o.Secret
-		given[name] = strings.Join(values[name], ",")
 	}
 	return given, nil
-}
-
-// check returns the first error in the options.
-func (a *Address) check() error {
-	for _, name := range slices.Sorted(maps.Keys(a.given)) {
-		if _, err := a.Driver.find(name, anyScope, ""); err != nil {
-			return err
-		}
-	}
-	for _, scope := range []Scope{OnConnect, OnProducer, OnConsumer, OnTopic} {
-		if _, err := a.Resolve(scope, nil); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Profile returns the profile in given, else that of the URL, else [Latency].
@@ -173,18 +148,14 @@ func (a *Address) Resolve(scope Scope, given map[string]any) (Values, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.Driver.Resolve(scope, p, a.asked(scope, given))
+	return a.Driver.Resolve(scope, p, a.Asked(scope, given))
 }
 
-// Asked returns the names of the options of a scope that the URL or given sets, sorted.
-func (a *Address) Asked(scope Scope, given map[string]any) []string {
-	return slices.Sorted(maps.Keys(a.asked(scope, given)))
-}
-
-func (a *Address) asked(scope Scope, given map[string]any) map[string]any {
+// Asked returns the options of a scope that the URL or given sets, without the profile.
+func (a *Address) Asked(scope Scope, given map[string]any) map[string]any {
 	all := map[string]any{}
 	for name, value := range a.given {
-		if o, err := a.Driver.find(name, scope, ""); err == nil && o.Scope&scope != 0 {
+		if _, err := a.Driver.find(name, scope, ""); err == nil {
 			all[name] = value
 		}
 	}
@@ -201,20 +172,19 @@ func (a *Address) Open(ctx context.Context, clientName string) (Conn, error) {
 // OpenThrough connects through a network. Nil is the machine's own.
 func (a *Address) OpenThrough(ctx context.Context, network *Network, clientName string) (Conn, error) {
 	op := "connect to " + a.String()
-	target := Target{URL: a.url, Hosts: a.hosts, ClientName: clientName, files: a.files}
+	target := Target{URL: a.url, Hosts: a.hosts, ClientName: clientName}
 	if network != nil {
 		target.Network = *network
 	}
 	if target.Network.Dial != nil && a.Driver.OwnDialer {
-		return nil, a.Driver.Wrap(
-			op, fmt.Errorf("a dialer of its own, because the client library dials: %w", errors.ErrUnsupported),
-		)
+		err := fmt.Errorf("a dialer of its own, because the client library dials: %w", errors.ErrUnsupported)
+		return nil, a.Driver.Wrap(op, err)
 	}
 	var err error
 	if target.Options, err = a.Resolve(OnConnect, nil); err != nil {
 		return nil, err
 	}
-	conn, err := target.open(ctx, a.Driver)
+	conn, err := a.Driver.Open(ctx, target)
 	if err != nil {
 		return nil, a.Driver.Wrap(op, err)
 	}

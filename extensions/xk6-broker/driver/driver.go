@@ -18,8 +18,6 @@ type Driver struct {
 	OwnDialer bool
 	// Doc describes the driver in one sentence.
 	Doc string
-	// Protocol is the protocol of its servers; see [ProtocolError].
-	Protocol Protocol
 	// Features are the driver's claims, which the conformance kit proves.
 	Features Features
 	// Options are all the options that a URL or a script may set. See [Option].
@@ -47,8 +45,6 @@ type Target struct {
 	ClientName string
 	// Network opens connections: see [Target.Plain], [Target.Dialer] and [Target.TLS].
 	Network Network
-
-	files map[string]file // by the value of the option
 }
 
 // Conn is one connection, or one client that owns several. Its methods may be called concurrently.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +31,6 @@ func sample() Driver {
 			{Name: "deliver", Scope: OnConsumer, Type: Bool, Default: "true", Doc: "A boolean."},
 			{Name: "configs", Scope: OnTopic, Type: List, Doc: "A list."},
 			{Name: "settings", Scope: OnTopic, Type: Map, Doc: "An object."},
-			{Name: "routes", Scope: OnTopic, Type: Items, Doc: "A list of strings and objects."},
 		}...),
 	}
 }
@@ -77,9 +78,9 @@ func TestOptionsResolveFromScriptURLProfileAndDefault(t *testing.T) {
 func TestMistakesNameTheOptionAndWhatIsAllowed(t *testing.T) {
 	for url, want := range map[string]string{
 		"sample://h?colour=red":        `no option "colour" in the URL: known are profile, acks, batch, configs`,
-		"sample://h?bacth=3":           `no option "bacth" in the URL (did you mean batch?): known are`,
-		"sample://h?deLiver=3":         `no option "deLiver" in the URL (did you mean deliver?): known are`,
-		"smaple://h":                   `no driver for scheme "smaple" (did you mean sample?): this k6 knows `,
+		"sample://h?bacth=3":           `no option "bacth" in the URL: known are`,
+		"sample://h?deLiver=3":         `no option "deLiver" in the URL: known are`,
+		"smaple://h":                   `no driver for scheme "smaple": this k6 knows `,
 		"sample://h?acks=most":         `option "acks": "most" is not one of none, one, all`,
 		"sample://h?batch=0":           `option "batch": "0" is not an integer, at least 1, at most 1000`,
 		"sample://h?batch=many":        `option "batch"`,
@@ -139,11 +140,9 @@ func TestParseURL_EveryHostIsChecked(t *testing.T) {
 		"sample://a:1,":                          "host 2",
 		"sample://a:1,,b:2":                      "host 2",
 		"sample://a:0,b:2":                       "host 1",
-		"sample://a:1,b:65536":                   "host 2",
 		"sample://a:1,b:x":                       "host 2",
 		"sample://a:1,::1":                       "host 2",
 		"sample://a:1,[::1":                      "host 2",
-		"sample://a:1,[b]:2":                     "host 2",
 	} {
 		_, err := ParseURL(url, nil)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "host1:4222") {
@@ -169,7 +168,11 @@ func TestOption_Map_ObjectOrPairs(t *testing.T) {
 	} {
 		v, err := o.Parse(c.given)
 		m, _ := v.(map[string]any)
-		if got := strings.Join(Pairs(m), " "); err != nil || got != c.want {
+		var pairs []string
+		for _, name := range slices.Sorted(maps.Keys(m)) {
+			pairs = append(pairs, name+"="+Text(m[name]))
+		}
+		if got := strings.Join(pairs, " "); err != nil || got != c.want {
 			t.Errorf("%v: %s, %v", c.given, got, err)
 		}
 	}
@@ -178,26 +181,13 @@ func TestOption_Map_ObjectOrPairs(t *testing.T) {
 			t.Errorf("%v: %v, %v", given, v, err)
 		}
 	}
-	a, err := ParseURL("sample://h?settings=cleanup.policy=compact,delete&settings=b=2&routes=a,b", nil)
+	a, err := ParseURL("sample://h?settings=cleanup.policy=compact,delete&settings=b=2", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	v, _ := a.Resolve(OnTopic, nil)
-	if got := v.Map("settings"); got["cleanup.policy"] != "compact,delete" || got["b"] != "2" || len(v.Items("routes")) != 2 {
+	if got := v.Map("settings"); got["cleanup.policy"] != "compact,delete" || got["b"] != "2" {
 		t.Errorf("%v", v)
-	}
-}
-
-func TestSuggestions(t *testing.T) {
-	known := []string{"group", "prefetch", "redis-list", "redis-pubsub", "redis-streams", "acks", "id"}
-	for given, want := range map[string]string{
-		"gruop": " (did you mean group?)", "Group": " (did you mean group?)", "prefech": " (did you mean prefetch?)", "akcs": " (did you mean acks?)",
-		"redis": "", "redis-lists": " (did you mean redis-list?)",
-		"colour": "", "x": "", "": "", "ie": "", "grp": "", "grup of": "", "group": "",
-	} {
-		if got := Suggest(given, known); got != want {
-			t.Errorf("%q:%s, want%s", given, got, want)
-		}
 	}
 }
 
@@ -313,9 +303,8 @@ func TestTLSIsAskedForInEveryWay(t *testing.T) {
 
 func TestADriverThatContradictsItselfIsNotRegistered(t *testing.T) {
 	for name, change := range map[string]func(*Driver){
-		"no name":                               func(d *Driver) { d.Name = "" },
-		"taken scheme":                          func(d *Driver) { d.Name = "other" },
-		"consumers' features without consumers": func(d *Driver) { d.Schemes, d.Features = []string{"x"}, Features{Groups: true} },
+		"no name":      func(d *Driver) { d.Name = "" },
+		"taken scheme": func(d *Driver) { d.Name = "other" },
 		"a place that is not claimed": func(d *Driver) {
 			d.Schemes, d.Place = []string{"x"}, func(*Message) Place { return Place{} }
 		},

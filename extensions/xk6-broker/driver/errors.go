@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"syscall"
 )
 
@@ -24,7 +26,7 @@ const (
 	Rejected     Kind = "rejected"     // the broker refuses this message or request: too large, unroutable, invalid
 	NotFound     Kind = "not_found"    // no such topic, group or server-side object
 	Denied       Kind = "denied"       // authentication, authorization or certificates
-	Unsupported  Kind = "unsupported"  // not a feature of the broker or the driver, or another protocol
+	Unsupported  Kind = "unsupported"  // not a feature of the broker or the driver
 	Closed       Kind = "closed"       // used after Close
 	Canceled     Kind = "canceled"     // the test ended
 )
@@ -42,6 +44,53 @@ func (e *OptionError) Error() string { return fmt.Sprintf("option %q: %v", e.Nam
 
 // Unwrap returns the cause.
 func (e *OptionError) Unwrap() error { return e.Err }
+
+// UnknownOptionError reports an option that the driver does not have in that place. A caller with
+// options of its own adds their names.
+type UnknownOptionError struct {
+	Driver string
+	Name   string
+	Where  string   // " here", [InURL], or "" if the options of all scopes are allowed
+	Known  []string // allowed names
+}
+
+// InURL is [UnknownOptionError.Where] for an option in a URL's query.
+const InURL = " in the URL"
+
+func (e *UnknownOptionError) Error() string {
+	return fmt.Sprintf("%s has no option %q%s: known are %s", e.Driver, e.Name, e.Where, strings.Join(e.Known, ", "))
+}
+
+// PartError is the error of a [Consumer.Settle] for some of its messages. The broker has confirmed
+// that it settled the others.
+type PartError struct {
+	Settled int
+	Err     error // the first
+}
+
+func (e *PartError) Error() string {
+	return fmt.Sprintf("%v (the broker has settled %d others)", e.Err, e.Settled)
+}
+
+// Unwrap returns the error of the messages that are not settled.
+func (e *PartError) Unwrap() error { return e.Err }
+
+// JoinSettled returns the first error of the answers to each message of a [Consumer.Settle]: as a
+// [PartError] if some of them are nil.
+func JoinSettled(errs ...error) error {
+	var first error
+	settled := 0
+	for _, err := range errs {
+		if err == nil {
+			settled++
+		}
+		first = cmp.Or(first, err)
+	}
+	if first == nil || settled == 0 {
+		return first
+	}
+	return &PartError{settled, first}
+}
 
 // Error is an error with its kind, made once by the engine.
 type Error struct {
@@ -75,8 +124,6 @@ func (d *Driver) KindOf(err error) Kind {
 	switch {
 	case err == nil:
 		return ""
-	case errors.As(err, new(*ProtocolError)):
-		return Unsupported
 	case errors.As(err, &option):
 		return Rejected
 	case errors.As(err, &e):

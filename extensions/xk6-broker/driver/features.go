@@ -24,8 +24,6 @@ type Features struct {
 	Partitions bool // topics have partitions: Message.Partition and Place.Partition are set
 	Timestamps bool // Driver.Place returns the time of a received message
 	Receipts   bool // Message.Place is filled by a producer, if its settings allow it
-	// BacklogEstimated: every [Backlog] is an estimate, so missing messages are uncertain.
-	BacklogEstimated bool
 	// BacklogWhole: one connection's [Backlog] includes the messages held by all connections of
 	// this process.
 	BacklogWhole bool
@@ -33,15 +31,6 @@ type Features struct {
 	HeldUnseen bool
 
 	MaxMessageBytes int // the largest body with the server's default settings; 0 without a fixed limit
-}
-
-// ofSending returns the features that need no consumer.
-func (f Features) ofSending() Features {
-	return Features{
-		Confirm: f.Confirm, Async: f.Async, Key: f.Key, Headers: f.Headers, Tombstones: f.Tombstones,
-		Partitions: f.Partitions,
-		Receipts:   f.Receipts, MaxMessageBytes: f.MaxMessageBytes,
-	}
 }
 
 // Order is the scope within which messages of one producer arrive in the order sent, while nothing

@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -9,13 +8,9 @@ import (
 	"strings"
 )
 
-// file is a file that an option of type [File] names, and its text when it was read first.
-type file struct{ path, text string }
-
-// ReadFiles reads the files of the options with read, which returns a file's path and text. It is
-// for scripts, whose paths are not relative to the working directory. Errors name the option.
+// ReadFiles replaces the files that the options name by their paths, or by their texts if only read
+// can read them, as in a k6 archive. read returns a file's path and text. Errors name the option.
 func (a *Address) ReadFiles(read func(name string) (path string, text []byte, err error)) error {
-	a.files = map[string]file{}
 	for _, option := range slices.Sorted(maps.Keys(a.given)) {
 		o, _ := a.Driver.Option(option)
 		name, _ := a.given[option].(string)
@@ -26,7 +21,10 @@ func (a *Address) ReadFiles(read func(name string) (path string, text []byte, er
 		if err != nil {
 			return &OptionError{option, err}
 		}
-		a.files[name] = file{path, string(text)}
+		if _, err := os.Stat(path); err != nil {
+			path = string(text) + "\n"
+		}
+		a.given[option] = path
 	}
 	return nil
 }
@@ -36,20 +34,16 @@ func isText(value string) bool {
 	return strings.Contains(value, "-----BEGIN") || strings.Contains(value, "\n")
 }
 
-// File returns the text of an option of type [File]; "" if the option is not set. It reads an
-// existing file each time, because credentials are renewed. Errors name the option and the path.
+// File returns the text of an option of type [File]; "" if the option is not set. It reads the file
+// each time, because credentials are renewed. Errors name the option and the path.
 func (t Target) File(option string) (string, error) {
 	name := t.Options.String(option)
 	if name == "" || isText(name) {
 		return name, nil
 	}
-	first := t.files[name]
-	text, err := os.ReadFile(cmp.Or(first.path, name)) //gosec:disable G304 -- a file of the user's
-	switch {
-	case err == nil:
-		return string(text), nil
-	case first.text != "": // a file of a k6 archive
-		return first.text, nil
+	text, err := os.ReadFile(name) //gosec:disable G304 -- a file of the user's
+	if err != nil {
+		return "", &OptionError{option, fmt.Errorf("%w: it is a path, or the text of the file", err)}
 	}
-	return "", &OptionError{option, fmt.Errorf("%w: it is a path, or the text of the file", err)}
+	return string(text), nil
 }

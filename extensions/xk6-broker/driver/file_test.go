@@ -16,7 +16,7 @@ func opened(t *testing.T, a *Address) (string, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Target{URL: a.url, Options: v, files: a.files}.File("tlsCA")
+	return Target{URL: a.url, Options: v}.File("tlsCA")
 }
 
 func TestFile_ReadElsewhere_ReadAgainWhereItIs(t *testing.T) {
@@ -31,14 +31,26 @@ func TestFile_ReadElsewhere_ReadAgainWhereItIs(t *testing.T) {
 	if err := a.ReadFiles(func(name string) (string, []byte, error) { return path, []byte("first " + name), nil }); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := opened(t, a); err != nil || text != "first ca.pem" {
+	if text, err := opened(t, a); err != nil || text != "first ca.pem\n" {
 		t.Errorf("%q, %v", text, err)
+	}
+	if a, err = ParseURL("sample://h?tlsCA=ca.pem", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("first"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.ReadFiles(func(string) (string, []byte, error) { return path, nil, nil }); err != nil {
+		t.Fatal(err)
 	}
 	if err := os.WriteFile(path, []byte("renewed"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := opened(t, a); err != nil || text != "renewed" {
 		t.Errorf("%q, %v", text, err)
+	}
+	if a, err = ParseURL("sample://h?tlsCA=ca.pem", nil); err != nil {
+		t.Fatal(err)
 	}
 	err = a.ReadFiles(func(string) (string, []byte, error) { return "", nil, fs.ErrNotExist })
 	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), `option "tlsCA"`) {
@@ -52,8 +64,12 @@ func TestFile_TextInPlaceOfPath_NotShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	key := filepath.Join(t.TempDir(), "key.pem")
+	if err := os.WriteFile(key, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	var names []string
-	err = a.ReadFiles(func(name string) (string, []byte, error) { names = append(names, name); return name, nil, nil })
+	err = a.ReadFiles(func(name string) (string, []byte, error) { names = append(names, name); return key, nil, nil })
 	if err != nil || len(names) != 1 {
 		t.Errorf("read %q, %v; want key.pem only", names, err)
 	}
@@ -61,7 +77,7 @@ func TestFile_TextInPlaceOfPath_NotShown(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	v, _ := a.Resolve(OnConnect, nil)
-	if shown := a.Driver.Redact(v); shown["tlsCA"] != "(set)" || shown["tlsKey"] != "key.pem" {
+	if shown := a.Driver.Redact(v); shown["tlsCA"] != "(set)" || shown["tlsKey"] != key {
 		t.Errorf("shown: %v", shown)
 	}
 	if _, err := ParseURL("sample://h", map[string]any{"tlsCA": 7}); err == nil || !strings.Contains(err.Error(), `option "tlsCA": 7 is not the path of a file, or its text`) {

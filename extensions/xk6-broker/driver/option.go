@@ -16,13 +16,10 @@ type Option struct {
 	Default string             // as in a URL; "" is the type's zero value
 	Profile map[Profile]string // defaults that differ by profile
 	Allowed []string           // the values of an Enum, in any case
-	Instead string             // added to the error of an Enum, such as "; streams have a driver of their own"
 	Min     int64              // of an Int, Size or Duration (ns)
 	Max     int64              // 0 is no limit
 	Step    int64              // values are multiples of it; 0 is no rule
 	Secret  bool               // never shown
-	// Drops: the broker drops messages because of the option, received or not.
-	Drops bool
 	// Selects: a consumer with the option does not receive every message of the topic.
 	Selects bool
 	// Spends is the value with which the topic may drop messages before a later group reads them; ""
@@ -34,7 +31,6 @@ type Option struct {
 	Reorders bool
 	// ZeroIsDefault: with 0 the broker decides, and any value of an existing topic is accepted.
 	ZeroIsDefault bool
-	ZeroMeans     any    // the value of an existing topic that 0 stands for; nil is 0
 	Doc           string // one sentence, with units
 }
 
@@ -49,8 +45,6 @@ const (
 	OnConsumer
 	OnTopic
 	OnMessage // a property of one message
-
-	anyScope = ^Scope(0)
 )
 
 // Type is the type of an option's value.
@@ -66,12 +60,11 @@ const (
 	Enum                 // string, one of Allowed
 	List                 // []string; comma-separated in a URL
 	Map                  // map[string]any of string, bool, int64, float64; name=value in a URL, repeated
-	Items                // []any of strings and Maps, whose values may be Maps; strings in a URL
 	File                 // string: a path, or the text of a PEM file; see [Target.File]
 )
 
 func (t Type) String() string {
-	return [...]string{"string", "integer", "boolean", "duration", "size", "enum", "list", "object", "list", "file"}[t]
+	return [...]string{"string", "integer", "boolean", "duration", "size", "enum", "list", "object", "file"}[t]
 }
 
 // Profile is a set of defaults.
@@ -84,67 +77,75 @@ const (
 	Durable    Profile = "durable"    // confirmed means replicated and, if the broker can, on disk
 )
 
-// profile is an option of every driver and scope.
+// profile is an option of every driver.
 var profile = Option{
-	Name: "profile", Scope: anyScope, Type: Enum, Default: string(Latency),
+	Name: "profile", Scope: OnConnect | OnProducer | OnConsumer | OnTopic, Type: Enum, Default: string(Latency),
 	Allowed: []string{string(Latency), string(Throughput), string(Durable)},
 }
 
 // Option returns the option with this name, in any scope.
 func (d *Driver) Option(name string) (Option, bool) {
-	i := slices.IndexFunc(d.Options, func(o Option) bool { return o.Name == name })
-	if i < 0 {
-		return Option{}, false
+	for _, o := range d.Options {
+		if o.Name == name {
+			return o, true
+		}
 	}
-	return d.Options[i], true
+	return profile, name == profile.Name
 }
 
-// find returns an option of a scope, or an [UnknownOptionError] for this place.
-func (d *Driver) find(name string, scope Scope, where string) (Option, error) {
-	if name == profile.Name {
-		return profile, nil
-	}
+// find returns an option of one of the scopes, or an [UnknownOptionError] for this place.
+func (d *Driver) find(name string, scopes Scope, where string) (Option, error) {
 	o, ok := d.Option(name)
-	if !ok || o.Scope&scope == 0 {
-		return o, &UnknownOptionError{d.Name, name, where, append([]string{profile.Name}, d.names(scope)...)}
+	if !ok || o.Scope&scopes == 0 {
+		return o, &UnknownOptionError{d.Name, name, where, d.names(scopes)}
 	}
 	return o, nil
 }
 
-// names returns the names of the options of a scope, sorted.
-func (d *Driver) names(scope Scope) []string {
+// names returns the names of the options of the scopes, sorted behind the profile.
+func (d *Driver) names(scopes Scope) []string {
 	var names []string
 	for _, o := range d.Options {
-		if o.Scope&scope != 0 {
+		if o.Scope&scopes != 0 {
 			names = append(names, o.Name)
 		}
 	}
 	slices.Sort(names)
+	if profile.Scope&scopes != 0 {
+		names = append([]string{profile.Name}, names...)
+	}
 	return names
+}
+
+// parse returns the values of given options of a scope.
+func (d *Driver) parse(scope Scope, where string, given map[string]any) (Values, error) {
+	values := make(Values, len(given))
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		o, err := d.find(name, scope, where)
+		if err != nil {
+			return nil, err
+		}
+		if values[name], err = o.Parse(given[name]); err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
 }
 
 // Resolve returns a value for every option of a scope: from given, else the profile's default, else
 // the option's. A name in given that is not of this scope is an error.
 func (d *Driver) Resolve(scope Scope, p Profile, given map[string]any) (Values, error) {
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if _, err := d.find(name, scope, " here"); err != nil {
-			return nil, err
-		}
+	values, err := d.parse(scope, " here", given)
+	if err != nil {
+		return nil, err
 	}
-	values := Values{}
 	for _, o := range d.Options {
-		if o.Scope&scope == 0 {
+		if _, set := values[o.Name]; set || o.Scope&scope == 0 {
 			continue
 		}
-		raw, ok := given[o.Name]
-		if !ok {
-			raw = o.defaultFor(p)
-		}
-		value, err := o.Parse(raw)
-		if err != nil {
+		if values[o.Name], err = o.Parse(o.defaultFor(p)); err != nil {
 			return nil, err
 		}
-		values[o.Name] = value
 	}
 	return values, nil
 }
@@ -161,23 +162,10 @@ func (d *Driver) Properties(given map[string]any) (Values, error) {
 	if len(given) == 0 {
 		return nil, nil
 	}
-	names := d.names(OnMessage)
-	if len(names) == 0 {
+	if len(d.names(OnMessage)) == 0 {
 		return nil, fmt.Errorf("option \"properties\": messages of %s have none: %w", d.Name, errors.ErrUnsupported)
 	}
-	values := make(Values, len(given))
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		o, ok := d.Option(name)
-		if !ok || o.Scope&OnMessage == 0 {
-			return nil, &UnknownOptionError{d.Name, name, ` in "properties"`, names}
-		}
-		value, err := o.Parse(given[name])
-		if err != nil {
-			return nil, err
-		}
-		values[name] = value
-	}
-	return values, nil
+	return d.parse(OnMessage, ` in "properties"`, given)
 }
 
 // Redact returns the values as reports show them.

@@ -16,7 +16,7 @@ var registry struct {
 }
 
 // Register adds a driver. It panics if the name, a scheme or an option is missing or taken, or if
-// features contradict each other: these are mistakes of a program, found at its start.
+// features contradict each other, because these are mistakes of a program.
 func Register(d Driver) {
 	if d.Name == "" || len(d.Schemes) == 0 || d.Open == nil {
 		panic(fmt.Sprintf("driver %q: Name, Schemes and Open are required", d.Name))
@@ -24,40 +24,35 @@ func Register(d Driver) {
 	if claimed := d.Features.Position != NoPosition || d.Features.Timestamps; claimed != (d.Place != nil) {
 		panic(fmt.Sprintf("driver %q: Place goes with Features.Position or Features.Timestamps", d.Name))
 	}
-	if d.Features.Start == 0 && d.Features != d.Features.ofSending() {
-		panic(fmt.Sprintf("driver %q: without Features.Start it only sends, and has no features of consumers", d.Name))
-	}
 	d.Correlation = cmp.Or(d.Correlation, Correlated)
 	checkOptions(&d)
-	for _, notify := range add(&d) {
-		notify(&d)
-	}
-}
-
-// add adds a driver and returns the functions to notify.
-func add(d *Driver) []func(*Driver) {
 	registry.Lock()
 	defer registry.Unlock()
-	if registry.byScheme == nil {
-		registry.byScheme = map[string]*Driver{}
-	}
 	for _, s := range d.Schemes {
 		if other, taken := registry.byScheme[s]; taken {
 			panic(fmt.Sprintf("driver %q: scheme %q is taken by %q", d.Name, s, other.Name))
 		}
-		registry.byScheme[s] = d
 	}
-	return slices.Clone(registry.watchers)
+	if registry.byScheme == nil {
+		registry.byScheme = map[string]*Driver{}
+	}
+	for _, s := range d.Schemes {
+		registry.byScheme[s] = &d
+	}
+	for _, notify := range registry.watchers {
+		notify(&d)
+	}
 }
 
-// Watch calls f for every driver, those already registered and later ones.
+// Watch calls f for every driver, those already registered and later ones. f must not call this
+// package's functions for all drivers.
 func Watch(f func(*Driver)) {
-	registry.Lock()
-	registry.watchers = append(registry.watchers, f)
-	registry.Unlock()
 	for _, d := range Drivers() {
 		f(d)
 	}
+	registry.Lock()
+	defer registry.Unlock()
+	registry.watchers = append(registry.watchers, f)
 }
 
 // Lookup returns the driver of a URL scheme.
@@ -68,8 +63,7 @@ func Lookup(scheme string) (*Driver, error) {
 		return d, nil
 	}
 	all := slices.Sorted(maps.Keys(registry.byScheme))
-	list := strings.Join(all, ", ")
-	return nil, fmt.Errorf("no driver for scheme %q%s: this k6 knows %s", scheme, Suggest(scheme, all), list)
+	return nil, fmt.Errorf("no driver for scheme %q: this k6 knows %s", scheme, strings.Join(all, ", "))
 }
 
 // Drivers returns all drivers, sorted by name.

@@ -1,9 +1,11 @@
 package driver
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"strings"
 )
 
@@ -13,22 +15,10 @@ func tlsOptions() []Option {
 			Name: "tls", Scope: OnConnect, Type: Bool,
 			Doc: "Use TLS; a scheme that ends in tls or ssl, amqps, and every other option of TLS, imply it.",
 		},
-		{
-			Name: "tlsCA", Scope: OnConnect, Type: File,
-			Doc: "A PEM file with the authorities to trust, instead of the system's.",
-		},
-		{
-			Name: "tlsCert", Scope: OnConnect, Type: File,
-			Doc: "A PEM file with the client's certificate, for servers that ask for one.",
-		},
-		{
-			Name: "tlsKey", Scope: OnConnect, Type: File,
-			Doc: "A PEM file with the key of the client's certificate.",
-		},
-		{
-			Name: "tlsServerName", Scope: OnConnect,
-			Doc: "The name that the server's certificate must bear, instead of the URL's host.",
-		},
+		{Name: "tlsCA", Scope: OnConnect, Type: File, Doc: "A PEM file with the authorities to trust instead of the system's."},
+		{Name: "tlsCert", Scope: OnConnect, Type: File, Doc: "A PEM file with the client's certificate."},
+		{Name: "tlsKey", Scope: OnConnect, Type: File, Doc: "A PEM file with the key of the client's certificate."},
+		{Name: "tlsServerName", Scope: OnConnect, Doc: "The name in the server's certificate, instead of the URL's host."},
 		{Name: "tlsInsecure", Scope: OnConnect, Type: Bool, Doc: "Accept any certificate of the server."},
 	}
 }
@@ -65,35 +55,23 @@ func (t Target) TLS() (*tls.Config, error) {
 			return nil, &OptionError{"tlsCA", errors.New("the file holds no certificate in PEM form")}
 		}
 	}
-	certificates, err := t.certificates()
-	if err != nil {
+	var err error
+	if c.Certificates, err = t.certificates(); err != nil {
 		return nil, err
 	}
 	if n := t.Network.TLS; n != nil {
 		c.InsecureSkipVerify = c.InsecureSkipVerify || n.InsecureSkipVerify
-		if n.MinVersion != 0 {
-			c.MinVersion = n.MinVersion
-		}
+		c.MinVersion = cmp.Or(n.MinVersion, c.MinVersion)
 		c.MaxVersion, c.CipherSuites = n.MaxVersion, n.CipherSuites
-		if certificates == nil {
-			certificates = n.Certificates
+		if c.Certificates == nil {
+			c.Certificates = n.Certificates
 		}
-	}
-	if len(certificates) > 0 {
-		c.GetClientCertificate = choose(certificates)
 	}
 	return c, nil
 }
 
 // certificates returns the client's certificate of the options; nil if there is none.
 func (t Target) certificates() ([]tls.Certificate, error) {
-	hasCert, hasKey := t.Options.String("tlsCert") != "", t.Options.String("tlsKey") != ""
-	if !hasCert && !hasKey {
-		return nil, nil
-	}
-	if !hasCert || !hasKey {
-		return nil, &OptionError{"tlsCert", errors.New("it and tlsKey need each other")}
-	}
 	cert, err := t.File("tlsCert")
 	if err != nil {
 		return nil, err
@@ -102,22 +80,12 @@ func (t Target) certificates() ([]tls.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cert == "" && key == "" {
+		return nil, nil
+	}
 	pair, err := tls.X509KeyPair([]byte(cert), []byte(key))
 	if err != nil {
-		return nil, &OptionError{"tlsCert", err}
+		return nil, &OptionError{"tlsCert", fmt.Errorf("with tlsKey: %w", err)}
 	}
 	return []tls.Certificate{pair}, nil
-}
-
-// choose returns the first certificate that the server supports, else the first. With
-// [tls.Config.Certificates] the client would send none if the server does not name its authority.
-func choose(all []tls.Certificate) func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-	return func(asked *tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		for i := range all {
-			if asked.SupportsCertificate(&all[i]) == nil {
-				return &all[i], nil
-			}
-		}
-		return &all[0], nil
-	}
 }

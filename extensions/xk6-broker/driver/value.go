@@ -1,13 +1,14 @@
 package driver
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Values has a value for every option of a scope, of the Go type that [Type] names.
@@ -31,9 +32,6 @@ func (v Values) List(name string) []string { l, _ := v[name].([]string); return 
 // Map returns a Map option.
 func (v Values) Map(name string) map[string]any { m, _ := v[name].(map[string]any); return m }
 
-// Items returns an Items option.
-func (v Values) Items(name string) []any { l, _ := v[name].([]any); return l }
-
 // Parse converts a value of a URL (a string) or of JavaScript to the option's Go type.
 func (o Option) Parse(raw any) (any, error) {
 	if value, ok := o.decode(raw); ok {
@@ -47,20 +45,26 @@ func (o Option) Parse(raw any) (any, error) {
 }
 
 func (o Option) decode(raw any) (any, bool) {
+	text, isScalar := scalar(raw)
 	switch o.Type {
 	case String, File:
-		s, ok := raw.(string)
-		return s, ok
+		text, ok := raw.(string)
+		return text, ok
 	case Enum:
-		return o.parseEnum(raw)
+		i := slices.IndexFunc(o.Allowed, func(allowed string) bool { return strings.EqualFold(allowed, text) })
+		if i < 0 {
+			return nil, false
+		}
+		return o.Allowed[i], true
 	case Bool:
-		return parseBool(raw)
+		b, err := strconv.ParseBool(cmp.Or(text, "false"))
+		return b, isScalar && err == nil
 	case Int:
-		n, ok := parseInt(raw)
-		return n, ok && o.allows(n)
+		n, err := strconv.ParseInt(cmp.Or(text, "0"), 10, 64)
+		return n, isScalar && err == nil && o.allows(n)
 	case Size:
-		n, ok := parseSize(raw)
-		return n, ok && o.allows(n)
+		n, ok := parseSize(text)
+		return n, isScalar && ok && o.allows(n)
 	case Duration:
 		d, ok := ParseDuration(raw)
 		return d, ok && o.allows(int64(d))
@@ -68,10 +72,17 @@ func (o Option) decode(raw any) (any, bool) {
 		return parseList(raw)
 	case Map:
 		return parseMap(raw)
-	case Items:
-		return parseItems(raw)
 	}
 	panic("driver: option " + o.Name + " has an unknown type")
+}
+
+// scalar returns a string, a boolean, a number or a duration as text.
+func scalar(raw any) (text string, ok bool) {
+	switch raw.(type) {
+	case string, bool, int, int64, float64, time.Duration:
+		return Text(raw), true
+	}
+	return "", false
 }
 
 // wants describes the values of each type in errors.
@@ -79,32 +90,31 @@ var wants = [...]string{
 	String: "a string", Int: "an integer", Bool: "true or false",
 	Duration: `a duration such as "500ms" or a number of milliseconds`, Size: `a size such as 65536 or "64KiB"`,
 	Enum: "one of ", List: "a list of strings",
-	Map:   "an object of strings, numbers and booleans, or a string name=value or a list of these",
-	Items: "a list of strings and objects", File: "the path of a file, or its text",
+	Map:  "an object of strings, numbers and booleans, or a string name=value or a list of these",
+	File: "the path of a file, or its text",
 }
 
 func (o Option) want() string {
 	text := wants[o.Type]
+	show := func(n int64) any {
+		if o.Type == Duration {
+			return time.Duration(n)
+		}
+		return n
+	}
 	switch o.Type {
 	case Enum:
-		return text + strings.Join(o.Allowed, ", ") + o.Instead
+		return text + strings.Join(o.Allowed, ", ")
 	case Int, Size, Duration:
-		text += ", at least " + o.format(o.Min)
+		text += fmt.Sprint(", at least ", show(o.Min))
 	}
 	if o.Max != 0 {
-		text += ", at most " + o.format(o.Max)
+		text += fmt.Sprint(", at most ", show(o.Max))
 	}
 	if o.Step != 0 {
-		text += ", in steps of " + o.format(o.Step)
+		text += fmt.Sprint(", in steps of ", show(o.Step))
 	}
 	return text
-}
-
-func (o Option) format(n int64) string {
-	if o.Type == Duration {
-		return time.Duration(n).String()
-	}
-	return strconv.FormatInt(n, 10)
 }
 
 func (o Option) allows(n int64) bool {
@@ -118,95 +128,36 @@ func Show(raw any) string {
 		return strconv.Quote(v)
 	case nil:
 		return "nothing"
-	case bool, int, int64, float64, time.Duration:
-		return fmt.Sprint(v)
 	case []any, []string:
 		return "a list"
 	case map[string]any:
 		return "an object"
 	}
-	return "the value given"
+	return fmt.Sprint(raw)
 }
 
-func (o Option) parseEnum(raw any) (string, bool) {
-	s, ok := raw.(string)
-	i := slices.IndexFunc(o.Allowed, func(allowed string) bool { return strings.EqualFold(allowed, s) })
-	if !ok || i < 0 {
-		return "", false
-	}
-	return o.Allowed[i], true
+// units are the suffixes of sizes.
+var units = map[string]int64{
+	"": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30,
 }
 
-func parseBool(raw any) (bool, bool) {
-	switch v := raw.(type) {
-	case bool:
-		return v, true
-	case string:
-		b, err := strconv.ParseBool(v)
-		return b, err == nil || v == ""
-	}
-	return false, false
-}
-
-// maxExact is the greatest float64 below which every integer is exact.
-const maxExact = 1 << 53
-
-func parseInt(raw any) (int64, bool) {
-	switch v := raw.(type) {
-	case int64:
-		return v, true
-	case int:
-		return int64(v), true
-	case float64:
-		return int64(v), v == math.Trunc(v) && math.Abs(v) < maxExact
-	case string:
-		n, err := strconv.ParseInt(v, 10, 64)
-		return n, err == nil || v == ""
-	}
-	return 0, false
-}
-
-// units are the suffixes of sizes, the longer ones first.
-var units = []struct {
-	suffix string
-	bytes  int64
-}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"B", 1}}
-
-func parseSize(raw any) (int64, bool) {
-	text, _ := raw.(string)
-	for _, unit := range units {
-		if number, ok := strings.CutSuffix(text, unit.suffix); ok {
-			n, ok := parseInt(number)
-			return n * unit.bytes, ok && n <= math.MaxInt64/unit.bytes && n >= math.MinInt64/unit.bytes
-		}
-	}
-	return parseInt(raw)
+func parseSize(text string) (int64, bool) {
+	number := strings.TrimRightFunc(text, unicode.IsLetter)
+	unit, known := units[text[len(number):]]
+	n, err := strconv.ParseInt(cmp.Or(number, "0"), 10, 64)
+	return n * unit, err == nil && known && n*unit/unit == n
 }
 
 // ParseDuration parses a duration as k6 does: a string in Go's form, or a number of milliseconds.
 func ParseDuration(raw any) (time.Duration, bool) {
-	switch v := raw.(type) {
-	case time.Duration:
-		return v, true
-	case int64:
-		return milliseconds(float64(v))
-	case int:
-		return milliseconds(float64(v))
-	case float64:
-		return milliseconds(v)
-	case string:
-		if ms, err := strconv.ParseFloat(v, 64); err == nil {
-			return milliseconds(ms)
-		}
-		d, err := time.ParseDuration(v)
-		return d, err == nil || v == ""
+	text, ok := scalar(raw)
+	ms, err := strconv.ParseFloat(cmp.Or(text, "0"), 64)
+	if err != nil {
+		d, err := time.ParseDuration(text)
+		return d, ok && err == nil
 	}
-	return 0, false
-}
-
-func milliseconds(ms float64) (time.Duration, bool) {
 	ns := ms * float64(time.Millisecond)
-	return time.Duration(ns), math.Abs(ns) < math.MaxInt64
+	return time.Duration(ns), ok && math.Abs(ns) < math.MaxInt64
 }
 
 func parseList(raw any) ([]string, bool) {
@@ -235,7 +186,12 @@ func parseList(raw any) ([]string, bool) {
 // parseMap parses an object, or name=value: one string or a list. A comma is part of a value.
 func parseMap(raw any) (map[string]any, bool) {
 	if object, ok := raw.(map[string]any); ok {
-		return object, scalars(object)
+		for name, value := range object {
+			if _, ok := scalar(value); name == "" || !ok {
+				return nil, false
+			}
+		}
+		return object, true
 	}
 	if text, ok := raw.(string); ok && text != "" {
 		raw = []string{text}
@@ -252,61 +208,7 @@ func parseMap(raw any) (map[string]any, bool) {
 	return m, ok
 }
 
-// scalars reports whether an object has strings, booleans and numbers only.
-func scalars(object map[string]any) bool {
-	for name, value := range object {
-		if name == "" || !scalar(value) {
-			return false
-		}
-	}
-	return true
-}
-
-func scalar(value any) bool {
-	switch value.(type) {
-	case string, bool, int64, float64:
-		return true
-	}
-	return false
-}
-
-func parseItems(raw any) ([]any, bool) {
-	list, ok := raw.([]any)
-	if !ok {
-		texts, ok := parseList(raw)
-		for _, text := range texts {
-			list = append(list, text)
-		}
-		return list, ok
-	}
-	return list, !slices.ContainsFunc(list, func(item any) bool { return !validItem(item) })
-}
-
-// validItem accepts a string, and an object whose values are scalars or objects of scalars.
-func validItem(item any) bool {
-	if object, ok := item.(map[string]any); ok {
-		for _, value := range object {
-			inner, nested := value.(map[string]any)
-			if nested && !scalars(inner) || !nested && !scalar(value) {
-				return false
-			}
-		}
-		return true
-	}
-	_, ok := item.(string)
-	return ok
-}
-
-// Pairs returns the entries of a [Map] as name=value, sorted by name.
-func Pairs(m map[string]any) []string {
-	var all []string
-	for _, name := range slices.Sorted(maps.Keys(m)) {
-		all = append(all, name+"="+Text(m[name]))
-	}
-	return all
-}
-
-// Text returns a value of a [Map] as text.
+// Text returns a scalar, such as a value of a [Map], as text.
 func Text(value any) string {
 	if f, ok := value.(float64); ok {
 		return strconv.FormatFloat(f, 'f', -1, 64)

@@ -95,7 +95,7 @@ type Backlog struct {
 	// Dropped counts messages that consumers of this process received, the group has not settled,
 	// and the broker has dropped since. They are not in Messages.
 	Dropped  int64
-	Estimate bool // this answer is an estimate, as those of Features.BacklogEstimated always are
+	Estimate bool // so missing messages are uncertain
 }
 
 // SettleReporter is an optional interface of a [Consumer] whose Settle may return nil before the
@@ -146,8 +146,7 @@ func ModuleVersion(module string) string {
 	return ""
 }
 
-// Unwrapper is an optional interface of a [Conn], [Producer] or [Consumer] that lends the client
-// library's own object.
+// Unwrapper is an optional interface of a [Conn] that lends the client library's own object.
 type Unwrapper interface {
 	// As sets *target to the client's object if it is of that type.
 	As(target any) bool

@@ -23,7 +23,7 @@ var lifecycle = []test{
 		onTopic := func(o driver.Option) bool { return o.Scope&driver.OnTopic != 0 }
 		k.check(admin || !slices.ContainsFunc(k.d.Options, onTopic),
 			"the driver has options of topics, but its connection is no Admin")
-		k.check(backlogger || !(k.f.BacklogEstimated || k.f.BacklogWhole || k.f.HeldUnseen),
+		k.check(backlogger || !k.f.BacklogWhole && !k.f.HeldUnseen,
 			"the features describe a backlog, but the connection is no Backlogger")
 		k.check(!auditor || k.onlySends(),
 			"the producer is an Auditor, but the driver has consumers, whose messages are the account")

@@ -71,8 +71,8 @@ var publish = []test{
 	{"properties", func(k *kit) {
 		examples := map[driver.Type]any{
 			driver.String: "of the message", driver.Duration: time.Hour, driver.Bool: true,
-			driver.List: []string{"a", "b"}, driver.Items: []any{"a", "b"},
-			driver.Map: map[string]any{"a": "b", "c": int64(1), "d": true},
+			driver.List: []string{"a", "b"},
+			driver.Map:  map[string]any{"a": "b", "c": int64(1), "d": true},
 		}
 		want := driver.Values{}
 		for _, o := range k.d.Options {

@@ -3,8 +3,9 @@
 package lease
 
 import (
-	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,8 +21,6 @@ type Config struct {
 	Time time.Duration
 	// Settled is the error for a message that was settled already.
 	Settled error
-	// Ahead is the most messages that wait to be received; 0 is Prefetch.
-	Ahead int
 }
 
 // Delivery is one delivery of a message, with the driver's handle to settle it. It is the message's
@@ -30,17 +29,15 @@ type Delivery[H any] struct {
 	Handle  H
 	Message driver.Message // empty once it is received
 
-	until    int64 // by [driver.Now]
-	counts   bool  // takes room
-	settling bool  // with the broker
+	until  int64 // by [driver.Now]
+	counts bool  // takes room
 }
 
 // Consumer has messages that wait to be received, and the received messages until they are settled.
 type Consumer[H any] struct {
+	*inbox.Inbox[*Delivery[H]]
 	config Config
-	in     *inbox.Inbox[*Delivery[H]]
 	room   *inbox.Room
-	ahead  *inbox.Room
 
 	open     context.Context // ends with Close
 	leave    context.CancelFunc
@@ -49,15 +46,14 @@ type Consumer[H any] struct {
 	loops    sync.WaitGroup
 
 	mu      sync.Mutex
-	held    map[*Delivery[H]]struct{}
+	held    map[*Delivery[H]]struct{} // without those whose settlement is with the broker
 	closing sync.Once
 }
 
 // New returns a consumer that fetches nothing yet.
 func New[H any](config Config) *Consumer[H] {
 	c := &Consumer[H]{config: config, room: inbox.NewRoom(config.Prefetch), held: map[*Delivery[H]]struct{}{}}
-	c.ahead = inbox.NewRoom(cmp.Or(config.Ahead, config.Prefetch))
-	c.in = inbox.New(c.hand)
+	c.Inbox = inbox.New(c.hand)
 	c.open, c.leave = context.WithCancel(context.Background())
 	c.fetching, c.stop = context.WithCancel(context.Background())
 	c.Go(c.expire)
@@ -72,34 +68,15 @@ func (c *Consumer[H]) Go(do func(open context.Context)) {
 // Poll calls fetch for at most so many messages whenever there is room, until Close. open ends with
 // Close, and stops waiting for messages; [Consumer.Fetching] is for the request that leases them.
 func (c *Consumer[H]) Poll(most int, fetch func(open context.Context, most int) ([]*Delivery[H], error)) {
-	c.loops.Go(func() {
-		c.in.Poll(c.room, most, func(open context.Context, most int) ([]*Delivery[H], error) {
-			most, err := c.ahead.Reserve(open, most, most)
-			if err != nil {
-				return nil, err
-			}
-			all, err := fetch(open, most)
-			c.ahead.Give(most - len(all))
-			return all, err
-		})
-	})
+	c.loops.Go(func() { c.Inbox.Poll(c.room, most, fetch) })
 }
 
 // Fetching returns a context that ends when Close no longer waits for fetches. Messages of a fetch
 // that is given up are not available to any consumer for the time of a lease.
 func (c *Consumer[H]) Fetching() context.Context { return c.fetching }
 
-// Fail makes one Receive return err.
-func (c *Consumer[H]) Fail(err error) { c.in.Fail(err) }
-
-// Receive implements [driver.Consumer].
-func (c *Consumer[H]) Receive(ctx context.Context, b driver.Batch) (int, error) {
-	return c.in.Receive(ctx, b)
-}
-
 // hand fills a batch and holds its messages.
 func (c *Consumer[H]) hand(b driver.Batch, arrived []*Delivery[H]) {
-	c.ahead.Give(len(arrived))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, d := range arrived {
@@ -139,17 +116,6 @@ func (c *Consumer[H]) free(d *Delivery[H]) {
 	}
 }
 
-// Here returns all messages that arrived and are not settled.
-func (c *Consumer[H]) Here() []*Delivery[H] {
-	all := c.in.Waiting() // first: a waiting message becomes held, never the reverse
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for d := range c.held {
-		all = append(all, d)
-	}
-	return all
-}
-
 // Settle calls end for the messages of a batch that are not settled yet. end returns the error of
 // each. A message whose settlement failed takes no room; it may be settled again or given back.
 func (c *Consumer[H]) Settle(b driver.Batch, end func(all []*Delivery[H]) []error) error {
@@ -161,9 +127,8 @@ func (c *Consumer[H]) Settle(b driver.Batch, end func(all []*Delivery[H]) []erro
 	c.mu.Lock()
 	for i, d := range all {
 		c.free(d)
-		d.settling = false
-		if errs[i] == nil {
-			delete(c.held, d)
+		if errs[i] != nil {
+			c.held[d] = struct{}{}
 		}
 	}
 	c.mu.Unlock()
@@ -173,14 +138,15 @@ func (c *Consumer[H]) Settle(b driver.Batch, end func(all []*Delivery[H]) []erro
 	return driver.JoinSettled(errs...)
 }
 
+// claim takes the messages of a batch that are not settled.
 func (c *Consumer[H]) claim(b driver.Batch) []*Delivery[H] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all := make([]*Delivery[H], 0, len(b))
 	for i := range b {
 		d, _ := b[i].Token.(*Delivery[H])
-		if _, held := c.held[d]; held && !d.settling {
-			d.settling = true
+		if _, held := c.held[d]; held {
+			delete(c.held, d)
 			all = append(all, d)
 		}
 	}
@@ -204,28 +170,17 @@ func Count(n int, settled int64, err, rest error) []error {
 // that were received and not settled, and with those that were never received.
 func (c *Consumer[H]) Close(ctx context.Context, giveBack func(held, unseen []*Delivery[H]) error) (err error) {
 	c.leave()
-	c.in.Close()
+	c.Inbox.Close()
 	c.closing.Do(func() {
 		defer context.AfterFunc(ctx, c.stop)()
 		c.loops.Wait()
-		unseen := c.in.Waiting()
-		c.in.Clear()
-		err = giveBack(c.unsettled(), unseen)
+		unseen := c.Waiting()
+		c.Clear()
+		c.mu.Lock()
+		held := slices.Collect(maps.Keys(c.held))
+		c.mu.Unlock()
+		err = giveBack(held, unseen)
 		c.stop()
 	})
 	return err
-}
-
-// unsettled returns the held messages that are not with the broker, and empties held.
-func (c *Consumer[H]) unsettled() []*Delivery[H] {
-	var all []*Delivery[H]
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for d := range c.held {
-		if !d.settling {
-			all = append(all, d)
-		}
-	}
-	clear(c.held)
-	return all
 }

@@ -1,100 +1,93 @@
 package outbox_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"sync"
 	"testing"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/outbox"
 )
 
-func of(items ...int) (int, func(int) int) { return len(items), func(i int) int { return items[i] } }
+func items(all ...int) []outbox.Item[int] {
+	out := make([]outbox.Item[int], len(all))
+	for i, n := range all {
+		out[i] = outbox.Item[int]{Message: n, Report: func(int, error) {}}
+	}
+	return out
+}
 
-// What was put comes in order, as many at a time as may go together, and all of it after Close.
-func TestNext(t *testing.T) {
-	o := outbox.New(func(size int) int { return size })
-	o.Put(of(1, 2, 3, 4, 50, 1, 1))
-	var got []int
-	for _, want := range [][]int{{1, 2, 3}, {4}, {50}, {1, 1}} {
-		if got = o.Next(got, 3, 7); !slices.Equal(got, want) {
+func numbers(all []outbox.Item[int]) []int {
+	out := make([]int, len(all))
+	for i, item := range all {
+		out[i] = item.Message
+	}
+	return out
+}
+
+// What was put goes in order, as many at a time as may go together, and all of it before Close returns.
+func TestWorkers_OneWorker_OldestThatGoTogether(t *testing.T) {
+	var got [][]int
+	first := make(chan struct{})
+	w := outbox.Start(1, 3, 7, func(size int) int { return size }, func(_ context.Context, all []outbox.Item[int]) {
+		<-first
+		got = append(got, numbers(all))
+	})
+	w.Put(items(50)...)
+	w.Put(items(1, 2, 3, 4, 50, 1, 1)...)
+	close(first)
+	w.Close(t.Context())
+	for _, want := range [][]int{{50}, {1, 2, 3}, {4}, {50}, {1, 1}} {
+		if len(got) == 0 || !slices.Equal(got[0], want) {
 			t.Fatalf("%v, want %v", got, want)
 		}
+		got = got[1:]
 	}
-	o.Put(of(8))
-	o.Close()
-	if o.Put(of(9)) {
-		t.Error("put after Close")
-	}
-	if got = o.Next(got, 3, 7); !slices.Equal(got, []int{8}) {
-		t.Errorf("%v was left", got)
-	}
-	if got = o.Next(got, 3, 7); len(got) != 0 {
-		t.Errorf("%v after all", got)
+	var err error
+	w.Put(outbox.Item[int]{Message: 9, Report: func(_ int, e error) { err = e }})
+	if !errors.Is(err, driver.ErrClosed) {
+		t.Errorf("put after Close: %v", err)
 	}
 }
 
-// Many put and one takes: each item comes once, and those of one in order.
-func TestManyPut(t *testing.T) {
-	const each, who = 10_000, 4
-	o := outbox.New[int](nil)
-	var all sync.WaitGroup
-	for w := range who {
-		all.Go(func() {
-			for i := range each {
-				o.Put(of(w*each + i))
+// Many put and many send: each item is sent once.
+func TestWorkers_ManyPutManySend_EachOnce(t *testing.T) {
+	const each, putters = 10_000, 4
+	var mu sync.Mutex
+	var sent []int
+	w := outbox.Start(3, 7, 0, func(int) int { return 0 }, func(_ context.Context, all []outbox.Item[int]) {
+		mu.Lock()
+		defer mu.Unlock()
+		sent = append(sent, numbers(all)...)
+	})
+	var putting sync.WaitGroup
+	for p := range putters {
+		putting.Go(func() {
+			for i := 0; i < each; i += 2 {
+				w.Put(items(p*each+i, p*each+i+1)...)
 			}
 		})
 	}
-	go func() { all.Wait(); o.Close() }()
-	next := make([]int, who)
-	var got []int
-	for got = o.Next(nil, 100, 0); len(got) > 0; got = o.Next(got, 100, 0) {
-		for _, item := range got {
-			if w := item / each; item%each != next[w] {
-				t.Fatalf("%d of %d came after %d", item%each, w, next[w]-1)
-			}
-			next[item/each]++
+	putting.Wait()
+	w.Close(t.Context())
+	slices.Sort(sent)
+	for i, n := range sent {
+		if i != n {
+			t.Fatalf("%d at %d", n, i)
 		}
 	}
-	if !slices.Equal(next, slices.Repeat([]int{each}, who)) {
-		t.Errorf("%v came", next)
+	if len(sent) != each*putters {
+		t.Errorf("%d sent", len(sent))
 	}
 }
 
-// What is put once wakes as many that take as there are requests for it: each item comes once.
-func TestManyTake(t *testing.T) {
-	const all, who = 10_000, 4
-	o := outbox.New[int](nil)
-	var taking sync.WaitGroup
-	taken := make([][]int, who)
-	for w := range who {
-		taking.Go(func() {
-			for got := o.Next(nil, 7, 0); len(got) > 0; got = o.Next(got, 7, 0) {
-				taken[w] = append(taken[w], got...)
-			}
-		})
-	}
-	for first := 0; first < all; first += 100 {
-		o.Put(100, func(i int) int { return first + i })
-	}
-	o.Close()
-	taking.Wait()
-	got := slices.Sorted(slices.Values(slices.Concat(taken...)))
-	want := make([]int, all)
-	for i := range want {
-		want[i] = i
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("%d came of %d", len(got), all)
-	}
-}
-
-func BenchmarkPutAndNext(b *testing.B) {
-	o := outbox.New(func(int) int { return 100 })
-	item := func(i int) int { return i }
-	var got []int
+func BenchmarkWorkers(b *testing.B) {
+	w := outbox.Start(1, 1000, 1<<20, func(int) int { return 100 }, func(context.Context, []outbox.Item[int]) {})
+	item := items(1)
 	for b.Loop() {
-		o.Put(1, item)
-		got = o.Next(got, 1000, 1<<20)
+		w.Put(item...)
 	}
+	w.Close(context.Background())
 }

@@ -10,10 +10,9 @@ import (
 )
 
 func TestWorkers_Close_GivesUpWhenContextEnds(t *testing.T) {
-	var w *outbox.Workers[string]
-	w = outbox.Start(1, 1, 0, func(s string) int { return len(s) }, func(ctx context.Context, all []outbox.Item[string]) {
+	w := outbox.Start(1, 1, 0, func(s string) int { return len(s) }, func(ctx context.Context, all []outbox.Item[string]) {
 		<-ctx.Done()
-		all[0].Done(w.Cause(errors.New("gave up")))
+		all[0].Done(context.Cause(ctx))
 	})
 	errs := make([]error, 2)
 	done := func(i int, err error) { errs[i] = err }

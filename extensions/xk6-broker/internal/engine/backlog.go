@@ -78,7 +78,7 @@ func (g *group) exhausted(ctx context.Context) bool {
 // settlements, so the last answer counts. With several it is an estimate.
 func (t *Topic) ask(ctx context.Context, group string, conns []driver.Conn) (b backlog, err error) {
 	f := t.Address.Driver.Features
-	estimate := f.BacklogEstimated || len(conns) > 1
+	estimate := len(conns) > 1
 	if f.BacklogWhole {
 		conns = conns[:1]
 	}

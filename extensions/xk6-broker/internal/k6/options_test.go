@@ -9,19 +9,19 @@ import (
 // was meant.
 func TestAMistypedOption(t *testing.T) {
 	for call, want := range map[string]string{
-		`broker.connect('memory://h').consumer('t', { gruop: 'g' })`: `no option "gruop" here (did you mean group?): known are connections, group, prefetch, ` +
+		`broker.connect('memory://h').consumer('t', { gruop: 'g' })`: `no option "gruop" here: known are connections, group, prefetch, ` +
 			`confirmAcks, start, profile`,
-		`broker.connect('memory://h').producer('t', { maxInflight: 1 })`:     `no option "maxInflight" here (did you mean maxInFlight?): known are connections, maxInFlight, stamp, profile`,
+		`broker.connect('memory://h').producer('t', { maxInflight: 1 })`:     `no option "maxInflight" here: known are connections, maxInFlight, stamp, profile`,
 		`broker.connect('memory://h').producer('t', { workers: 1 })`:         `no option "workers" here: known are connections, maxInFlight, stamp, profile`,
 		`broker.connect('waits://h').producer('t', { workers: 0 })`:          `option "workers": 0 is not an integer from 1 to 4096`,
-		`broker.connect('memory://h').createTopic('t', { partition: 1 })`:    `no option "partition" here (did you mean partitions?): known are partitions, replicas, profile`,
-		`broker.connect('memory://h', { drainTimout: 1 })`:                   `no option "drainTimout" (did you mean drainTimeout?): known are drainTimeout, warmup, profile, connectTimeout, token`,
-		`broker.connect('memory://h?profil=durable')`:                        `no option "profil" in the URL (did you mean profile?): known are profile, connectTimeout, token`,
+		`broker.connect('memory://h').createTopic('t', { partition: 1 })`:    `no option "partition" here: known are partitions, replicas, profile`,
+		`broker.connect('memory://h', { drainTimout: 1 })`:                   `no option "drainTimout": known are drainTimeout, warmup, profile, connectTimeout, token`,
+		`broker.connect('memory://h?profil=durable')`:                        `no option "profil" in the URL: known are profile, connectTimeout, token`,
 		`broker.connect('memory://h?drainTimeout=5s')`:                       `option "drainTimeout" belongs in the options beside the URL, and not in its query`,
 		`broker.connect('memory://h').require({ reply: true })`:              `no feature "reply"`,
 		`broker.connect('memory://h').consumer('t').receive({ wiat: '1s' })`: `no option "wiat": known are max, wait`,
 		`broker.connect('mem://h')`:                                          `no driver for scheme "mem"`,
-		`broker.connect('memroy://h')`:                                       `no driver for scheme "memroy" (did you mean memory?)`,
+		`broker.connect('memroy://h')`:                                       `no driver for scheme "memroy"`,
 	} {
 		if _, err := newScript(t).run(call); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", call, err, want)
