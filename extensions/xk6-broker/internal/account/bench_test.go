@@ -24,7 +24,7 @@ func numbered() (*account.Topic, *account.Group) {
 	for range 50_000_000 {
 		p.Next()
 	}
-	return topic, topic.Group("workers", account.Earliest)
+	return topic, topic.Group("workers", true)
 }
 
 func BenchmarkReceived(b *testing.B) {
@@ -40,7 +40,7 @@ func BenchmarkReceived(b *testing.B) {
 		{"across pages", func(i uint64) uint64 { return i/(64*8192)*(64*8192) + i%64*8192 + i/64%8192 }, false},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			group := topic.Group(fmt.Sprint(c.name, b.N), account.Earliest)
+			group := topic.Group(fmt.Sprint(c.name, b.N), true)
 			reader := group.Reader()
 			b.ReportAllocs()
 			b.ResetTimer()
@@ -69,7 +69,7 @@ func BenchmarkReceived(b *testing.B) {
 func BenchmarkOutstanding(b *testing.B) {
 	topic := account.NewTopic()
 	p := topic.Producer(1)
-	group := topic.Group("workers", account.Earliest)
+	group := topic.Group("workers", true)
 	reader := group.Reader()
 	thousand := func() {
 		for range 1000 {
@@ -94,7 +94,7 @@ func BenchmarkOutstanding(b *testing.B) {
 // BenchmarkSettledN settles in runs of 64; a run is what is counted.
 func BenchmarkSettledN(b *testing.B) {
 	topic, _ := numbered()
-	reader := topic.Group(fmt.Sprint("runs", b.N), account.Earliest).Reader()
+	reader := topic.Group(fmt.Sprint("runs", b.N), true).Reader()
 	b.ReportAllocs()
 	b.ResetTimer()
 	for i := range uint64(b.N) {

@@ -51,14 +51,11 @@ type process struct {
 
 func newWorld(choose func(n int) int) *world {
 	w := &world{choose: choose, now: int64(time.Hour), kept: choose(3) > 0, earliest: choose(2) > 0, fates: map[message]*fate{}}
-	since := account.New
-	if w.earliest = w.earliest && w.kept; w.earliest {
-		since = account.Earliest
-	}
+	w.earliest = w.earliest && w.kept
 	for i := range uint32(1 + choose(3)) { //gosec:disable G115 -- a small count
 		p := &process{id: i + 1, orders: account.NewTopic(), dead: account.NewTopic()}
 		p.producer = p.orders.Producer(uint64(p.id) << 32)
-		p.group, p.others = p.orders.Group("g", since), p.dead.Group("d", account.Earliest)
+		p.group, p.others = p.orders.Group("g", w.earliest), p.dead.Group("d", true)
 		p.reader, p.other = p.group.Reader(), p.others.Reader()
 		w.procs = append(w.procs, p)
 	}

@@ -28,7 +28,7 @@ func TestExactUnderConcurrency(t *testing.T) {
 	queues := map[string][]chan copy{}
 	var sending, confirming, receiving, watching sync.WaitGroup
 	for _, name := range names {
-		group := topic.Group(name, account.New)
+		group := topic.Group(name, false)
 		group.Ready()
 		for range readers {
 			queue := make(chan copy, 1000)
@@ -142,7 +142,7 @@ func TestReadersOfOneWord(t *testing.T) {
 	const messages, readers = 300_000, 4
 	topic := account.NewTopic()
 	p := topic.Producer(1)
-	group := topic.Group("workers", account.Earliest)
+	group := topic.Group("workers", true)
 	for range messages {
 		p.Next()
 	}

@@ -8,22 +8,12 @@ import (
 	"sync/atomic"
 )
 
-// Since is the first message that a group expects.
-type Since uint8
-
-// Sinces.
-const (
-	New      Since = iota // messages numbered after the group is ready
-	Earliest              // all messages that were not removed before the group came
-)
-
 // Group expects every message once. It is safe for concurrent use.
 type Group struct {
 	topic      *Topic
 	name       string
-	deliveries map[uint64]*delivery // by producer; guarded by the topic's lock, as the next two are
+	deliveries map[uint64]*delivery // by producer; guarded by the topic's lock, as the next is
 	open       bool                 // it expects new messages
-	adopted    int                  // deliveries of producers of other topics and processes
 
 	duplicated, redelivered, reordered, foreign atomic.Uint64
 }
@@ -37,24 +27,16 @@ func (g *Group) watch(p *Producer) {
 	g.deliveries[p.id] = d
 }
 
-// Limits of the memory for producers of other topics and processes.
-const (
-	maxForeignProducers = 1 << 16
-	maxForeignMessages  = 1 << 36
-)
+// maxForeignMessages bounds the numbers of a producer of another topic or process.
+const maxForeignMessages = 1 << 36
 
-// adopt begins to remember the messages of a producer of another topic or process. It returns nil
-// if there are too many.
+// adopt begins to remember the messages of a producer of another topic or process.
 func (g *Group) adopt(id uint64) *delivery {
 	g.topic.mu.Lock()
 	defer g.topic.mu.Unlock()
 	if d, ok := g.deliveries[id]; ok {
 		return d
 	}
-	if g.adopted == maxForeignProducers {
-		return nil
-	}
-	g.adopted++
 	p := &Producer{id: id}
 	p.next.Store(maxForeignMessages)
 	d := &delivery{producer: p, foreign: true}
@@ -325,7 +307,7 @@ func (g *Group) Reader() *Reader {
 // never received, because a consumer died with it, is First and Redelivered.
 func (r *Reader) Received(id, seq uint64, partition int32, attempt int32) Reception {
 	s := r.source(id)
-	if s == nil || !s.producer.numbered(seq) {
+	if !s.producer.numbered(seq) {
 		r.group.foreign.Add(1)
 		return Foreign
 	}
@@ -363,7 +345,7 @@ func (r *Reader) Received(id, seq uint64, partition int32, attempt int32) Recept
 // it was received before and is settled now, the group holds it no longer.
 func (r *Reader) Drained(id, seq uint64, settled bool) {
 	s := r.source(id)
-	if s != nil && s.producer.numbered(seq) && (settled || !s.received.has(seq)) {
+	if s.producer.numbered(seq) && (settled || !s.received.has(seq)) {
 		s.drained.set(seq)
 	}
 }
@@ -372,27 +354,16 @@ func (r *Reader) Drained(id, seq uint64, settled bool) {
 // settles nothing, call it as soon as the message is received.
 func (r *Reader) Settled(id, seq uint64) { r.SettledN(id, seq, 1) }
 
-// SettledN does for n consecutive messages as [Reader.Settled] does for one, and returns how many
-// of them are accounted for.
-func (r *Reader) SettledN(id, first uint64, n int) (accounted int) {
+// SettledN does for n consecutive messages as [Reader.Settled] does for one. It does nothing if the
+// producer has not numbered them all.
+func (r *Reader) SettledN(id, first uint64, n int) {
 	s := r.source(id)
-	if n <= 0 || s == nil {
-		return 0
-	}
-	if s.producer.numbered(first + uint64(n) - 1) {
+	if n > 0 && s.producer.numbered(first+uint64(n)-1) {
 		s.settled.setRange(first, uint64(n))
-		return n
 	}
-	for i := range uint64(n) { // some of them, perhaps
-		if s.producer.numbered(first + i) {
-			s.settled.set(first + i)
-			accounted++
-		}
-	}
-	return accounted
 }
 
-// source returns the source of a producer's messages, or nil if there are too many producers.
+// source finds or makes the source of a producer's messages.
 func (r *Reader) source(id uint64) *source {
 	if r.last != nil && r.last.producer.id == id {
 		return r.last
@@ -404,9 +375,6 @@ func (r *Reader) source(id uint64) *source {
 		r.group.topic.mu.RUnlock()
 		if d == nil {
 			d = r.group.adopt(id)
-		}
-		if d == nil {
-			return nil
 		}
 		s = &source{delivery: d, next: map[int32]uint64{}}
 		r.sources[id] = s

@@ -12,7 +12,7 @@ import (
 func ledgerOf(t *testing.T) *Ledger {
 	t.Helper()
 	topic := NewTopic()
-	group := topic.Group("workers", Earliest)
+	group := topic.Group("workers", true)
 	reader := group.Reader()
 	p := topic.Producer(1<<40 | 7)
 	for range 200_000 {

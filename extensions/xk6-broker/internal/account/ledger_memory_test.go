@@ -68,7 +68,7 @@ func writeLedgers(t *testing.T, dir string, processes, producers, messages int) 
 	topics, readers := make([]*Topic, processes), make([]*Reader, processes)
 	for i := range topics {
 		topics[i] = NewTopic()
-		readers[i] = topics[i].Group("workers", Earliest).Reader()
+		readers[i] = topics[i].Group("workers", true).Reader()
 	}
 	for i, topic := range topics {
 		for n := range producers {

@@ -40,7 +40,7 @@ func TestWhatABacklogSaysOfTheMissing(t *testing.T) {
 func TestCompute_SubscriberKilled_LaterMessagesUncertain(t *testing.T) {
 	sender, receiver := NewTopic(), NewTopic()
 	p := sender.Producer(1 << 32)
-	reader := receiver.Group("g", New).Reader()
+	reader := receiver.Group("g", false).Reader()
 	second := int64(1e9)
 	for i := range int64(10) { // one each second, of which those of the first five came before the checkpoint
 		p.Sent(100*second+i*second, p.Next())

@@ -40,7 +40,7 @@ func TestHundredMillion(t *testing.T) {
 			before := heap()
 			topic := account.NewTopic()
 			p := topic.Producer(1)
-			group := topic.Group("workers", account.Earliest)
+			group := topic.Group("workers", true)
 			reader := group.Reader()
 			const stretch = 100_000
 			var lost, failed uint64
@@ -94,7 +94,7 @@ func TestManyProducersAreSmall(t *testing.T) {
 	const producers = 5000
 	before := heap()
 	topic := account.NewTopic()
-	reader := topic.Group("workers", account.Earliest).Reader()
+	reader := topic.Group("workers", true).Reader()
 	for id := range uint64(producers) {
 		p := topic.Producer(id)
 		for range 10 {

@@ -100,14 +100,15 @@ func (p *Producer) numbered(seq uint64) bool {
 	return seq < next
 }
 
-// Group returns the group of a name. since applies to a new one. The name is that of a consumer
-// group or, if every subscriber gets every message, of one subscriber.
-func (t *Topic) Group(name string, since Since) *Group {
+// Group returns the group of a name: of a consumer group or, if every subscriber gets every message,
+// of one subscriber. A new one expects the messages that were not removed before, if earliest is
+// true, or only those that are numbered after [Group.Ready].
+func (t *Topic) Group(name string, earliest bool) *Group {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	g, ok := t.groups[name]
 	if !ok {
-		g = &Group{topic: t, name: name, open: since == Earliest, deliveries: map[uint64]*delivery{}}
+		g = &Group{topic: t, name: name, open: earliest, deliveries: map[uint64]*delivery{}}
 		t.groups[name] = g
 		for _, p := range t.producers {
 			g.watch(p)

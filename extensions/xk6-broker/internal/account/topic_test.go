@@ -8,7 +8,7 @@ import (
 
 func TestVerdicts(t *testing.T) {
 	topic := account.NewTopic()
-	group := topic.Group("workers", account.Earliest)
+	group := topic.Group("workers", true)
 	p := topic.Producer(7)
 	for range 10 {
 		p.Expect(p.Next())
@@ -55,10 +55,10 @@ func TestWhatAGroupExpects(t *testing.T) {
 	topic := account.NewTopic()
 	early := topic.Producer(1)
 	groups := []*account.Group{
-		topic.Group("new", account.New),
-		topic.Group("earliest", account.Earliest),
-		topic.Group("ready late", account.New),
-		topic.Group("leaves", account.Earliest),
+		topic.Group("new", false),
+		topic.Group("earliest", true),
+		topic.Group("ready late", false),
+		topic.Group("leaves", true),
 	}
 	for _, stage := range []struct {
 		what string
@@ -119,7 +119,7 @@ func TestAGroupThatComesAfterARemovalExpectsTheRest(t *testing.T) {
 	topic.Remove(0)
 	old.ExpectN(old.NextN(10), 10)
 	late.ExpectN(late.NextN(5), 5)
-	g := topic.Group("workers", account.Earliest)
+	g := topic.Group("workers", true)
 	r := g.Reader()
 	if v := r.Received(1, before-1, 0, 1); v != account.First { // it was on its way
 		t.Errorf("what came all the same is %v", v)

@@ -19,7 +19,8 @@ func TestCPUIsJudgedByItsWorstSeconds(t *testing.T) {
 		for s := range 60 {
 			point := result.Point{At: float64(s + 1), Seconds: 1, CPU: 0.02, Counts: map[string]int64{}}
 			if s >= 20 && s < 20+c.loaded {
-				point.CPU, point.Busiest = c.share, window.add(c.share, 1)
+				window.add(c.share, 1)
+				point.CPU, point.Busiest = c.share, window.last
 			}
 			history = append(history, point)
 		}

@@ -1,14 +1,10 @@
 package engine
 
 import (
-	"runtime"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 )
 
@@ -24,9 +20,7 @@ type Collector struct {
 	run       *Run
 	mu        sync.Mutex
 	last      int64
-	cpu       time.Duration             // of the process, at last
 	busy      float64                   // the share of its CPUs that the process used in the last interval
-	load      busyWindow                // of busy
 	seen      map[seriesPhase]*Measured // at last
 	phases    [2]int                    // that were present at the last two collections
 	platform  platform
@@ -43,14 +37,14 @@ type seriesPhase struct {
 
 // NewCollector makes the collector of a run; there is one.
 func (r *Run) NewCollector() *Collector {
-	return &Collector{run: r, last: r.Started, cpu: machine.CPU(), seen: map[seriesPhase]*Measured{}}
+	return &Collector{run: r, last: r.Started, seen: map[seriesPhase]*Measured{}}
 }
 
 // Start sets when the test began, which may be long after its process.
 func (c *Collector) Start(at int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.run.Started, c.last, c.cpu = at, at, machine.CPU()
+	c.run.Started, c.last = at, at
 }
 
 // RecordTo writes every interval from now on to a file as well, in case the process is killed.
@@ -129,18 +123,8 @@ func (c *Collector) add(now int64, phase string, all records) {
 	for _, g := range c.run.groups() {
 		all.addQueue(g, phase)
 	}
-	used := machine.CPU()
-	c.busy = 0
-	if now > c.last {
-		c.busy = min(1, float64(used-c.cpu)/float64((now-c.last)*int64(runtime.GOMAXPROCS(0))))
-	}
-	i := &recording.Interval{From: c.last, To: now, Phase: phase, InFlight: c.run.InFlight(), CPU: c.busy}
-	if working {
-		i.Busiest = c.load.add(c.busy, seconds(now-c.last))
-	}
-	if hiccups := c.platform.add(working); hiccups != nil {
-		i.Hiccups = map[string]hist.Packed{phase: hiccups.Pack()}
-	}
+	i := &recording.Interval{From: c.last, To: now, Phase: phase, InFlight: c.run.InFlight()}
+	c.platform.observe(i, working)
 	for _, r := range all {
 		i.Records = append(i.Records, *r)
 	}
@@ -148,10 +132,8 @@ func (c *Collector) add(now int64, phase string, all records) {
 	if c.file != nil {
 		c.unsaved = append(c.unsaved, i)
 	}
-	c.last, c.cpu = now, used
+	c.last, c.busy = now, i.CPU
 }
-
-func seconds(ns int64) float64 { return time.Duration(ns).Seconds() }
 
 // records are the records of an interval by their keys.
 type records map[recording.Key]*recording.Record

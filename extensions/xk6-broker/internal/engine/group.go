@@ -85,14 +85,10 @@ func (t *Topic) group(c driver.ConsumerConfig) *group {
 		}
 	}
 	g := t.newGroup(c, subscriber)
-	since := account.New
-	if g.earliest {
-		since = account.Earliest
-	}
 	if subscriber {
 		g.account = fmt.Sprintf("subscriber %d", places+1)
 	}
-	g.track = t.track.Group(g.account, since)
+	g.track = t.track.Group(g.account, g.earliest)
 	t.order = append(t.order, g)
 	return g
 }

@@ -2,41 +2,40 @@ package engine
 
 import (
 	"slices"
+	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine/summary"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 )
-
-// windowSeconds is the length of a window of shares.
-const windowSeconds = 5.0
 
 // busyWindow is the mean of a share over the last window under load.
 type busyWindow struct {
 	parts []weighted
+	last  float64  // of the last window; 0 before the first
 	most  *float64 // of all windows; nil before the first
 }
 
 type weighted struct{ value, seconds float64 }
 
-// add adds a stretch of time and returns the mean of the last window; 0 before the first.
-func (w *busyWindow) add(value, seconds float64) float64 {
+// add adds a stretch of time.
+func (w *busyWindow) add(value, seconds float64) {
 	w.parts = append(w.parts, weighted{value, seconds})
 	var sum, length float64
 	for i, p := range slices.Backward(w.parts) {
 		length += p.seconds
 		sum += p.value * p.seconds
-		if length < windowSeconds-0.5 {
+		if length < recording.BusyWindow-0.5 {
 			continue
 		}
 		w.parts = w.parts[i:]
 		mean := sum / length
-		if w.most == nil || mean > *w.most {
+		if w.last = mean; w.most == nil || mean > *w.most {
 			w.most = &mean
 		}
-		return mean
+		return
 	}
-	return 0
 }
 
 // platform gathers the shares of the machine that a monitor saw while the run was at work.
@@ -45,15 +44,17 @@ type platform struct {
 	shares  [6]busyWindow // in the order of [summary.Machine]
 }
 
-// add adds the shares since the last call, and returns the hiccups.
-func (p *platform) add(working bool) *hist.Histogram {
+// observe adds the shares since the last call, and fills in the CPU and the hiccups of an interval.
+// Without a monitor they are not known.
+func (p *platform) observe(to *recording.Interval, working bool) {
 	if p.monitor == nil {
-		return nil
+		return
 	}
 	i := p.monitor.Interval()
-	length := seconds(i.To - i.From)
+	to.CPU = i.Process.Value
+	length := time.Duration(i.To - i.From).Seconds()
 	if !working || length <= 0 {
-		return nil
+		return
 	}
 	host, others := i.Host, machine.Share{}
 	if host.Known && i.Own.Known {
@@ -65,7 +66,8 @@ func (p *platform) add(working bool) *hist.Histogram {
 			p.shares[k].add(s.Value, length)
 		}
 	}
-	return i.Hiccups
+	to.Busiest = p.shares[0].last
+	to.Hiccups = map[string]hist.Packed{to.Phase: i.Hiccups.Pack()}
 }
 
 // summary returns the worst shares; nil without a monitor.
