@@ -42,9 +42,7 @@ func newFixture(t testing.TB, url string) *fixture {
 	return f
 }
 
-func closed(t testing.TB, c interface {
-	Close(ctx context.Context) error
-}) {
+func closed(t testing.TB, c interface{ Close(ctx context.Context) error }) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

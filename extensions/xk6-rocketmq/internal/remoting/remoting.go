@@ -95,7 +95,8 @@ func exchange(conn net.Conn, ask header, body []byte) (answer header, text []byt
 	if _, err := io.ReadFull(conn, lengths[:]); err != nil {
 		return answer, nil, err
 	}
-	all, size := binary.BigEndian.Uint32(lengths[:4]), binary.BigEndian.Uint32(lengths[4:])&0xffffff // the first byte is how the header is written
+	all := binary.BigEndian.Uint32(lengths[:4])
+	size := binary.BigEndian.Uint32(lengths[4:]) & 0xffffff // the first byte is the form of the header
 	if all < 4+size || all > most {
 		return answer, nil, fmt.Errorf("an answer that is not of RocketMQ's remoting protocol")
 	}
