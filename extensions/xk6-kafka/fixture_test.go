@@ -42,7 +42,11 @@ func newFixture(t testing.TB, url string) *fixture {
 	return f
 }
 
-func closed(t testing.TB, c interface{ Close(ctx context.Context) error }) {
+type closer interface {
+	Close(ctx context.Context) error
+}
+
+func closed(t testing.TB, c closer) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
