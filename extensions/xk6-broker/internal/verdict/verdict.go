@@ -269,27 +269,29 @@ func (j *judge) judgeClocks(t topic) {
 		return
 	}
 	values := facts{"why": "apart", "apart": time.Duration(t.Apart.Most()), "clocks": clocksText(t.Apart)}
-	exact, vague := 0, 0
-	for _, suffix := range suffixes {
-		for _, p := range t.Percentiles[recording.E2ELatency.String()+suffix] {
-			switch {
-			case !p.Supported:
-			case t.blurred(recording.E2ELatency.String(), p.Value):
-				vague++
-			default:
-				exact++
-			}
+	if !t.exact() {
+		if t.Apart.Wrong() {
+			values["why"] = "wrong"
+			j.invalid(t.place(), reason.Clocks, values)
+			return
 		}
-	}
-	switch {
-	case vague > 0 && exact == 0 && t.Apart.Wrong():
-		values["why"] = "wrong"
-		j.invalid(t.place(), reason.Clocks, values)
-		return
-	case vague > 0 && exact == 0:
 		j.Except = recording.E2ELatency.Title()
-	case vague == 0 && t.Apart.Same:
+	} else if t.Apart.Same {
 		return
 	}
 	j.note(t.place(), reason.Clocks, values)
+}
+
+// exact reports whether clocks leave a percentile of the end-to-end latency exact, or there is none.
+func (t topic) exact() bool {
+	exact := true
+	for _, suffix := range suffixes {
+		for _, p := range t.Percentiles[recording.E2ELatency.String()+suffix] {
+			if p.Supported && !t.blurred(recording.E2ELatency.String(), p.Value) {
+				return true
+			}
+			exact = exact && !p.Supported
+		}
+	}
+	return exact
 }

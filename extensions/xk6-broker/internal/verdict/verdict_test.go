@@ -89,7 +89,6 @@ func TestWhatSpeaksAgainstARun(t *testing.T) {
 		"strays":                   {topic: result.Topic{Counts: with(recording.StrayReplies, 7)}, note: "foreign why=replies count=7", stands: both},
 		"foreign":                  {topic: result.Topic{Counts: with(recording.Foreign, 7)}, note: "foreign why=messages count=7", stands: both},
 		"routed":                   {topic: result.Topic{Counts: with(recording.Routed, 7)}, note: "routed why=here count=7", stands: both},
-		"routed here":              {topic: result.Topic{Counts: with(recording.Routed, 7), Alone: true}, note: "routed why=here count=7", stands: both},
 		"ended early":              {topic: result.Topic{Counts: sound}, c: Circumstances{Ended: "interrupted"}, reason: "ended-early why=interrupted"},
 		"dropped":                  {topic: result.Topic{Counts: sound}, c: Circumstances{Dropped: 3}, reason: "arrivals-dropped why=no-vu count=3", stands: accountStands},
 		"unserved":                 {topic: result.Topic{Counts: sound}, c: Circumstances{Unserved: 3}, reason: "arrivals-dropped why=unserved count=3", stands: accountStands},
