@@ -262,7 +262,7 @@ declare module 'k6/x/broker' {
 
   /** A statement about the result: docs/verdicts.md lists the codes. */
   export interface ResultReason {
-    code: 'nothing-measured' | 'no-measured-window' | 'ended-early' | 'arrivals-dropped' | 'load-incomplete' | 'generator-saturated' | 'sends-failed' | 'nothing-received' | 'clocks' | 'earlier-test' | 'drained' | 'undelivered' | 'unmeasured' | 'uncertain' | 'no-consumer' | 'lost' | 'routed' | 'foreign' | 'not-stamped' | 'percentile-not-reliable' | 'waited-for-vu' | 'not-stationary' | 'consumers-slower' | 'unsettled' | 'closed-loop' | 'embedded-broker' | 'process-missing' | 'processes-differ' | 'threshold-not-judged';
+    code: 'nothing-measured' | 'no-measured-window' | 'ended-early' | 'arrivals-dropped' | 'load-incomplete' | 'generator-saturated' | 'sends-failed' | 'nothing-received' | 'clocks' | 'earlier-test' | 'drained' | 'undelivered' | 'unmeasured' | 'uncertain' | 'no-consumer' | 'lost' | 'routed' | 'foreign' | 'not-stamped' | 'percentile-not-reliable' | 'waited-for-vu' | 'not-stationary' | 'consumers-slower' | 'closed-loop' | 'embedded-broker' | 'process-missing' | 'processes-differ' | 'threshold-not-judged';
     level: 'invalid' | 'note';
     /** numbers and words of the text; durations in seconds, shares from 0 to 1 */
     values: { [name: string]: number | string };

@@ -161,7 +161,7 @@ func refuse(t *testing.T, parts []verdict.Part) {
 		"is there twice":                       {parts[0], parts[0]},
 		"has no ledger":                        {parts[0], {Result: parts[1].Result}},
 		"not of one test":                      {parts[0], {Result: &other, Ledger: parts[1].Ledger}},
-		"is of another run":                    {parts[0], {Result: parts[1].Result, Ledger: parts[0].Ledger, Recording: parts[1].Recording}},
+		"no recording of its own":              {parts[0], {Result: parts[1].Result, Ledger: parts[0].Ledger, Recording: parts[1].Recording}},
 		"two began after the others had ended": {tomorrow, parts[0]},
 		"give each test its own BROKER_RUN":    {parts[0], justTooLate},
 	} {

@@ -82,8 +82,6 @@ func (g *group) addTo(all map[string]summary.Group) {
 	if !g.topic.run.shared { // else messages of other processes may be of this topic
 		s.Strangers += int64(g.track.Tally().Foreign) //gosec:disable G115 -- a count
 	}
-	b := g.final.Load()
-	s.Kept = g.kept && (b == nil || !b.Estimate) // an estimate may count settled messages as unsettled
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s.Members += g.most

@@ -297,7 +297,7 @@ func TestATestOfTheSameNameJustBefore(t *testing.T) {
 		says              string
 		valid             bool
 	}{
-		{1, 1, recording.Earlier, "earlier-test why=run count=40", false},
+		{1, 1, recording.Earlier, "earlier-test why=early count=40", false},
 		{2, 1, recording.Sibling, "", true},
 		{2, 2, recording.Sibling, "earlier-test why=processes count=2 processes=2", false},
 		{3, 2, recording.Sibling, "", true},

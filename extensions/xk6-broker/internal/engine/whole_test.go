@@ -448,19 +448,3 @@ func TestASubscriberIsSentNothingWhileItIsAway(t *testing.T) {
 		}
 	})
 }
-
-// If a message is settled with those before it, the last of a batch settles the whole batch.
-func TestMerge_SettledWithLaterOnes_NotUnsettled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, memory.Config{Cumulative: true})
-		one, two := b.sibling("one"), b.sibling("two")
-		c := two.consumer(driver.ConsumerConfig{Group: "workers"})
-		one.produce(one.sender(100), 100)
-		two.settle(c, two.receive(c, 100), 99, 100, driver.Ack)
-		early := one.end()
-		time.Sleep(time.Second)
-		if r := together(t, verdict.Siblings{Processes: 2}, early, two.end()); r.notes("unsettled") {
-			t.Errorf("%q", reasontest.Codes(r.Verdict.Notes()))
-		}
-	})
-}

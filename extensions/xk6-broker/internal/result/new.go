@@ -37,7 +37,7 @@ func newTopic(s *summary.Topic, shared bool) Topic {
 	t := Topic{
 		Broker: s.Address.String(), Driver: s.Address.Driver.Name, Topic: s.Name, Info: Server(s.Info),
 		OpenLoop: s.OpenLoop, ClosedLoop: s.ClosedLoop, Declared: s.Declared,
-		OnlySends: f.Start == 0, HeldUnseen: f.HeldUnseen, Shared: shared, Alone: !shared,
+		OnlySends: f.Start == 0, HeldUnseen: f.HeldUnseen, Shared: shared,
 		Proofs: []Proof{}, Options: s.Options, Counts: map[string]int64{},
 		Errors: []ErrorCount{}, Trends: map[string]*hist.Histogram{}, Groups: []Group{},
 	}
@@ -47,7 +47,7 @@ func newTopic(s *summary.Topic, shared bool) Topic {
 	for _, g := range s.Groups {
 		t.Groups = append(t.Groups, Group{
 			Account: g.Account, Members: g.Members, Trends: map[string]*hist.Histogram{},
-			Kept: g.Kept, Strangers: g.Strangers,
+			Strangers: g.Strangers,
 		})
 	}
 	return t

@@ -74,7 +74,6 @@ type Topic struct {
 	Apart       *Clocks                    `json:"apart,omitempty"`  // the clocks that measured its latencies
 
 	Shared     bool `json:"-"` // other processes of the test may use it, and their part is not in here
-	Alone      bool `json:"-"` // there is no other process
 	HeldUnseen bool `json:"-"` // the broker does not report messages that outside clients hold unsettled
 
 	Hiccups *hist.Histogram `json:"-"` // of the platform, while the topic was in use
@@ -89,7 +88,6 @@ type Group struct {
 	Trends      map[string]*hist.Histogram `json:"trends"`  // of the consumers' side
 	Percentiles map[string][]Percentile    `json:"percentiles"`
 
-	Kept      bool  `json:"-"` // received and unsettled messages come again
 	Strangers int64 `json:"-"` // received that no producer of the topic sent
 }
 

@@ -23,8 +23,8 @@ func (j *judge) judgeTopic(t, led topic) {
 	j.judgeStrangers(t)
 	for i := range t.Groups {
 		j.judgeGroup(t, &t.Groups[i])
+		j.judgeConsumer(t, &t.Groups[i])
 	}
-	j.judgeConsumers(t)
 	j.judgeLateness(led)
 	j.judgeClocks(led)
 	if led.During != nil {
@@ -95,10 +95,7 @@ func (j *judge) judgeStrangers(t topic) {
 		}
 		j.invalid(at, reason.Clocks, values)
 	}
-	switch n := t.count(recording.Earlier); {
-	case n > 0 && t.Alone:
-		j.invalid(at, reason.EarlierTest, facts{"why": "run", "count": n})
-	case n > 0:
+	if n := t.count(recording.Earlier); n > 0 {
 		j.invalid(at, reason.EarlierTest, facts{"why": "early", "count": n, "skew": recording.ClockSkew})
 	}
 	for _, s := range strangers {
@@ -146,73 +143,18 @@ func (j *judge) judgeGroup(t topic, g *result.Group) {
 	}
 }
 
-const (
-	// slowConsumer is how long the median message may wait in the client's buffer without a note.
-	slowConsumer = 10 * time.Millisecond
-	// behind is how many seconds of its rate may be outstanding at the end of the load without a note.
-	behind = 0.5
-)
+// slowConsumer is how long the median message may wait in the client's buffer without a note.
+const slowConsumer = 10 * time.Millisecond
 
-// judgeConsumers notes consumers that did not settle their messages, or did not keep up.
-func (j *judge) judgeConsumers(t topic) {
-	for i := range t.Groups {
-		g := &t.Groups[i]
-		j.judgeSettling(t, g)
-		wait, all := g.Trends[recording.DeliveryWait.String()], g.Trends[recording.E2ELatency.String()]
-		if wait == nil || all == nil || !wait.Supported(0.5) {
-			continue
-		}
-		if p50 := wait.Quantile(0.5); time.Duration(p50) > slowConsumer && 2*p50 > all.Quantile(0.5) {
-			j.note(t.placeOf(g), reason.ConsumersSlower, facts{"why": "buffered", "wait": time.Duration(p50)})
-			return
-		}
-	}
-	if n, length := t.fellBehind(); length >= behind {
-		at := t.place()
-		if len(t.Groups) == 1 {
-			at = t.placeOf(&t.Groups[0])
-		}
-		j.note(at, reason.ConsumersSlower, facts{"why": "backlog", "count": n, "wait": length})
-	}
-}
-
-// judgeSettling notes messages that were received and not settled, if they are delivered again.
-func (j *judge) judgeSettling(t topic, g *result.Group) {
-	withoutAck := slices.ContainsFunc(t.Options["consume"], func(loop map[string]any) bool {
-		name, _ := loop["group"].(string)
-		return name == g.Group && loop["ack"] == "none"
-	})
-	if !g.Kept || g.Received <= g.Settled || withoutAck {
+// judgeConsumer notes a consumer that is slower than its producers.
+func (j *judge) judgeConsumer(t topic, g *result.Group) {
+	wait, all := g.Trends[recording.DeliveryWait.String()], g.Trends[recording.E2ELatency.String()]
+	if wait == nil || all == nil || !wait.Supported(0.5) {
 		return
 	}
-	if n := g.Received - g.Settled; share(int64(n), int64(g.Received)) > minorLoss {
-		j.note(t.placeOf(g), reason.Unsettled, facts{"count": n, "settled": g.Settled, "received": g.Received})
+	if p50 := wait.Quantile(0.5); time.Duration(p50) > slowConsumer && 2*p50 > all.Quantile(0.5) {
+		j.note(t.placeOf(g), reason.ConsumersSlower, facts{"why": "buffered", "wait": time.Duration(p50)})
 	}
-}
-
-// fellBehind returns how many messages were outstanding at the end of the load, and how many
-// seconds of its rate they are, if they grew in each of its last two quarters while messages were
-// received. With several processes it is not known.
-func (t topic) fellBehind() (n uint64, length float64) {
-	load := inner(t.History, func(p result.Point) bool { return p.Counts[recording.Sent.String()] > 0 })
-	if !t.Alone || len(load) < 4 || slices.ContainsFunc(t.Groups, func(g result.Group) bool { return g.Lost > 0 }) {
-		return 0, 0
-	}
-	var sent, seconds float64
-	half, late, end := len(load)/2, len(load)*3/4, len(load)
-	n = load[end-1].Outstanding
-	for _, quarter := range [][]result.Point{load[half-1 : late], load[late-1 : end]} {
-		before, received := quarter[0].Outstanding, int64(0)
-		for _, p := range quarter[1:] {
-			sent += float64(p.Counts[recording.Sent.String()])
-			received += p.Counts[recording.Received.String()]
-			seconds += p.Seconds
-		}
-		if received == 0 || quarter[len(quarter)-1].Outstanding < before+n/8 {
-			return 0, 0
-		}
-	}
-	return n, float64(n) * seconds / max(1, sent)
 }
 
 // inner returns the intervals between the first and the last that match.
@@ -239,16 +181,17 @@ type course struct {
 	trend   stationary.Trend
 }
 
-// changes returns the courses of the topic that have a trend. driven is true if the rate that was
-// due has one too.
-func (t topic) changes() (changed []course, driven bool) {
+// changes returns the courses of the topic that have a trend; none if the rate that was due has one.
+func (t topic) changes() (changed []course) {
 	courses := []course{t.throughput(recording.Confirmed), t.throughput(recording.Received)}
 	for _, l := range latencies() {
 		courses = append(courses, median(l, t.OverTime[l.name]))
 	}
 	level := unsteady / float64(len(courses))
 	if t.OpenLoop {
-		_, driven = stationary.Test(t.throughput(recording.Due).values, level)
+		if _, driven := stationary.Test(t.throughput(recording.Due).values, level); driven {
+			return nil
+		}
 	}
 	for _, c := range courses {
 		var ok bool
@@ -256,14 +199,13 @@ func (t topic) changes() (changed []course, driven bool) {
 			changed = append(changed, c)
 		}
 	}
-	return changed, driven
+	return changed
 }
 
 // judgeStationarity notes the trends in the measured window, over which a percentile is one number.
 func (j *judge) judgeStationarity(t topic) {
-	changed, driven := t.changes()
-	for _, c := range changed {
-		j.Add(t.notStationary(c, driven))
+	for _, c := range t.changes() {
+		j.Add(t.notStationary(c))
 	}
 }
 
@@ -271,23 +213,19 @@ func (j *judge) judgeStationarity(t topic) {
 // that grew, or messages that were confirmed or received ever more slowly.
 func Worsening(r *result.Result) (worse reason.Reason, ok bool) {
 	for _, t := range topicsOf(r.Led()) {
-		changed, driven := t.changes()
-		for _, c := range changed {
-			if (c.trend.By > 0) == c.latency && !driven {
-				return t.notStationary(c, driven), true
+		for _, c := range t.changes() {
+			if (c.trend.By > 0) == c.latency {
+				return t.notStationary(c), true
 			}
 		}
 	}
 	return reason.Reason{}, false
 }
 
-func (t topic) notStationary(c course, driven bool) reason.Reason {
+func (t topic) notStationary(c course) reason.Reason {
 	values := facts{"course": c.name, "way": "grew", "change": math.Abs(c.trend.By), "test": c.trend.String()}
 	if c.trend.By < 0 {
 		values["way"] = "fell"
-	}
-	if driven {
-		values["driven"] = "so did the rate that was due"
 	}
 	return t.place().reason(reason.NotStationary, reason.Note, values)
 }

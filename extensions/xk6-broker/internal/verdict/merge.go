@@ -89,10 +89,8 @@ func mergeable(parts []Part, processes int) (int, error) {
 		switch {
 		case r.Run != first.Run:
 			return 0, fmt.Errorf("%s and %s are not of one test: give all its processes the same BROKER_RUN", first.Name, r.Name)
-		case p.Ledger == nil || p.Recording == nil:
-			return 0, fmt.Errorf("%s has no ledger or no recording: run its process with BROKER_RUN", r.Name)
-		case p.Ledger.Run != r.Run || p.Ledger.Instance != r.Instance:
-			return 0, fmt.Errorf("the ledger of %s is of another run", r.Name)
+		case p.Ledger == nil || p.Recording == nil || p.Ledger.Run != r.Run || p.Ledger.Instance != r.Instance:
+			return 0, fmt.Errorf("%s has no ledger or no recording of its own: run its process with BROKER_RUN", r.Name)
 		case instances[r.Instance]:
 			return 0, fmt.Errorf("%s is there twice", r.Name)
 		case len(instances) > 0 && r.Started.After(ended.Add(recording.ClockSkew)):
@@ -101,10 +99,10 @@ func mergeable(parts []Part, processes int) (int, error) {
 			return 0, fmt.Errorf("%s has another number of processes: give all the same BROKER_PROCESSES", r.Name)
 		}
 		instances[r.Instance] = true
-		counted = cmp.Or(counted, r.Processes)
 		if p.Ended().After(ended) {
 			ended = p.Ended()
 		}
+		counted = cmp.Or(counted, r.Processes)
 	}
 	processes = cmp.Or(processes, counted)
 	switch {

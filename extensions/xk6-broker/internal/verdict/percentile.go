@@ -97,29 +97,17 @@ var quantiles = []float64{0.5, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999, 0.999999
 // distributions are the distributions of trends, by name.
 type distributions = map[string]*hist.Histogram
 
-// trendOf returns the trend of a name, and whether it is of a closed loop beside an open one.
-func trendOf(name string) (t recording.Trend, closed bool) {
-	name, closed = strings.CutSuffix(name, recording.ClosedSuffix)
-	t, ok := recording.TrendNamed(name)
-	if !ok {
-		return recording.NumTrends, closed
-	}
-	return t, closed
+// trendOf returns the trend of messages on their way with a name; false for any other, which has no
+// delay of the generator and lacks no messages.
+func trendOf(name string) (t recording.Trend, ok bool) {
+	t, ok = recording.TrendNamed(strings.TrimSuffix(name, recording.ClosedSuffix))
+	return t, ok && t.Looped()
 }
 
-// Trends of messages on their way. No other trend can be unreliable.
-var (
-	fromDue = []recording.Trend{ // delay of the generator is in them
-		recording.PublishLatency, recording.RequestLatency, recording.E2ELatency, recording.FailedLatency,
-	}
-	fromSent = []recording.Trend{
-		recording.PublishTime,
-		recording.RequestTime,
-		recording.E2ETime,
-		recording.DeliveryWait,
-	}
-	toConsumers = []recording.Trend{recording.E2ELatency, recording.E2ETime, recording.DeliveryWait}
-)
+// fromDue are the trends that begin when a message is due: the lag of the generator is in them.
+var fromDue = []recording.Trend{
+	recording.PublishLatency, recording.RequestLatency, recording.E2ELatency, recording.FailedLatency,
+}
 
 // QuantileName returns the common name of a quantile: p99.9.
 func QuantileName(q float64) string {
@@ -205,13 +193,13 @@ func (t topic) owed(name string, p hist.Percentile) float64 {
 
 // late returns the delay of the generator or its machine at a quantile.
 func (t topic) late(name string, q float64) time.Duration {
-	trend, closed := trendOf(name)
-	due := slices.Contains(fromDue, trend)
-	if !due && !slices.Contains(fromSent, trend) {
+	trend, ok := trendOf(name)
+	if !ok {
 		return 0
 	}
 	late := t.hiccup(q)
-	if lag := t.Trends[recording.GeneratorLag.String()]; lag != nil && due && !closed {
+	lagging := slices.Contains(fromDue, trend) && !strings.HasSuffix(name, recording.ClosedSuffix)
+	if lag := t.Trends[recording.GeneratorLag.String()]; lag != nil && lagging {
 		late = max(late, time.Duration(lag.Quantile(q)))
 	}
 	return late
@@ -248,7 +236,7 @@ func lacking(n, has uint64) float64 { return share(int64(n), int64(n+has)) }
 // missing returns how many messages a group's distribution lacks at most: the ones that it did not
 // receive, and failed sends that did not arrive all the same.
 func (t topic) missing(g *result.Group, name string) uint64 {
-	if trend, _ := trendOf(name); !slices.Contains(toConsumers, trend) {
+	if trend, ok := trendOf(name); !ok || !trend.Consumers() {
 		return 0
 	}
 	sent, confirmed := recording.Sent.String(), recording.Confirmed.String()
@@ -263,8 +251,7 @@ func (t topic) missing(g *result.Group, name string) uint64 {
 
 // Failed returns how many sends or requests a trend of the producers lacks; 0 of another trend.
 func Failed(t *result.Topic, name string) uint64 {
-	trend, _ := trendOf(name)
-	if trend == recording.NumTrends || trend.Operation() == "" {
+	if trend, ok := trendOf(name); !ok || trend.Operation() == "" {
 		return 0
 	}
 	return topic{Topic: t}.failed(name)

@@ -87,18 +87,19 @@ func (c Condition) upper() bool { return c.Operator == "<" || c.Operator == "<="
 
 // Read returns the value of a distribution that the condition compares, in ms.
 func (c Condition) Read(h *hist.Histogram) float64 {
-	var ns float64
+	return float64(c.nanoseconds(h)) / float64(time.Millisecond)
+}
+
+func (c Condition) nanoseconds(h *hist.Histogram) int64 {
 	switch c.Method {
 	case "min":
-		ns = float64(h.Min())
+		return h.Min()
 	case "max":
-		ns = float64(h.Max())
+		return h.Max()
 	case "avg":
-		ns = h.Mean()
-	default:
-		ns = float64(h.Quantile(c.Quantile))
+		return int64(h.Mean())
 	}
-	return ns / float64(time.Millisecond)
+	return h.Quantile(c.Quantile)
 }
 
 // reach returns the quantile that the condition relies on: the median for a mean, and for a maximum
@@ -225,11 +226,8 @@ func Latency(r *result.Result, c Condition, trend string, portions []Portion) re
 
 // doubt returns why clocks or delay may decide a condition; "" if they cannot.
 func (t topic) doubt(c Condition, name string, h *hist.Histogram, held bool) string {
-	if t.blurred(name, 0) {
-		v, gap := c.Read(h), float64(t.Apart.Most())/float64(time.Millisecond)
-		if c.Holds(v-gap) != held || c.Holds(v+gap) != held {
-			return t.clocksDiffer()
-		}
+	if t.blurred(name, c.nanoseconds(h)) {
+		return t.clocksDiffer()
 	}
 	if c.upper() && held { // without delay it would hold too
 		return ""
@@ -259,7 +257,7 @@ func (t topic) delayed(c Condition, name string, h *hist.Histogram) string {
 // Doubts returns why a value may be too low, and why it may be too high; "" if it cannot be.
 func Doubts(measured *result.Topic, c Condition, name string) (low, high string) {
 	t, h := topic{Topic: measured}, measured.Trends[name]
-	if t.blurred(name, int64(c.Read(h)*float64(time.Millisecond))) {
+	if t.blurred(name, c.nanoseconds(h)) {
 		return t.clocksDiffer(), t.clocksDiffer()
 	}
 	return c.incomplete(h, t.absent(name)), t.delayed(c, name, h)

@@ -212,8 +212,8 @@ func (j *judge) addUnreliable(t topic, b result.Belief, name string, p result.Pe
 	values["share"] = t.absent(name)
 	if flaw == "late" {
 		late, value := t.late(name, p.Q), time.Duration(p.Value)
-		values["why"], values["cpu"] = cause(j.result.Platform, late, t.hiccup(p.Q))
 		values["late"], values["value"], values["share"] = min(late, value), value, p.Owed
+		maps.Copy(values, causes(j.result.Platform))
 	}
 	if b.UpTo == 0 {
 		j.invalid(t.place(), reason.PercentileNotReliable, values)
@@ -225,32 +225,22 @@ func (j *judge) addUnreliable(t topic, b result.Belief, name string, p result.Pe
 	}
 }
 
-// cause returns why the generator was late, as a variant of [reason.PercentileNotReliable], and the
-// share of the CPUs that shows it. If a thread that only wakes was on time, the script's own work
-// is the cause.
-func cause(p *result.Platform, late, hiccup time.Duration) (why string, cpu float64) {
+// busy is the share of the CPUs, or of the time, above which a user of them is named as a cause.
+const busy = 0.1
+
+// causes returns the shares of the machine's CPUs that may explain delay.
+func causes(p *result.Platform) facts {
 	if p == nil {
-		p = &result.Platform{}
+		return nil
 	}
-	for _, c := range []struct {
-		why   string
-		share *float64
-		above float64
-	}{
-		{"hypervisor", p.Steal, 0.2},
-		{"others", p.Others, 0.25},
-		{"hypervisor", p.Steal, 0.05},
-		{"k6", p.Process, 0.7},
-		{"cgroup", p.GroupPressure, 0.25},
-	} {
-		if c.share != nil && *c.share > c.above {
-			return c.why, *c.share
+	found := facts{}
+	all := map[string]*float64{"k6": p.Process, "others": p.Others, "steal": p.Steal, "waited": p.GroupPressure}
+	for name, share := range all {
+		if share != nil && *share > busy {
+			found[name] = *share
 		}
 	}
-	if late > 2*hiccup {
-		return "script", 0
-	}
-	return "machine", 0
+	return found
 }
 
 // blurred reports whether clocks may be further apart than a tenth of a value.
@@ -269,27 +259,29 @@ func (j *judge) judgeClocks(t topic) {
 		return
 	}
 	values := facts{"why": "apart", "apart": time.Duration(t.Apart.Most()), "clocks": clocksText(t.Apart)}
-	exact, vague := 0, 0
-	for _, suffix := range suffixes {
-		for _, p := range t.Percentiles[recording.E2ELatency.String()+suffix] {
-			switch {
-			case !p.Supported:
-			case t.blurred(recording.E2ELatency.String(), p.Value):
-				vague++
-			default:
-				exact++
-			}
+	if !t.exact() {
+		if t.Apart.Wrong() {
+			values["why"] = "wrong"
+			j.invalid(t.place(), reason.Clocks, values)
+			return
 		}
-	}
-	switch {
-	case vague > 0 && exact == 0 && t.Apart.Wrong():
-		values["why"] = "wrong"
-		j.invalid(t.place(), reason.Clocks, values)
-		return
-	case vague > 0 && exact == 0:
 		j.Except = recording.E2ELatency.Title()
-	case vague == 0 && t.Apart.Same:
+	} else if t.Apart.Same {
 		return
 	}
 	j.note(t.place(), reason.Clocks, values)
+}
+
+// exact reports whether clocks leave a percentile of the end-to-end latency exact, or there is none.
+func (t topic) exact() bool {
+	exact := true
+	for _, suffix := range suffixes {
+		for _, p := range t.Percentiles[recording.E2ELatency.String()+suffix] {
+			if p.Supported && !t.blurred(recording.E2ELatency.String(), p.Value) {
+				return true
+			}
+			exact = exact && !p.Supported
+		}
+	}
+	return exact
 }

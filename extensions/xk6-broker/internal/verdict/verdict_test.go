@@ -89,7 +89,6 @@ func TestWhatSpeaksAgainstARun(t *testing.T) {
 		"strays":                   {topic: result.Topic{Counts: with(recording.StrayReplies, 7)}, note: "foreign why=replies count=7", stands: both},
 		"foreign":                  {topic: result.Topic{Counts: with(recording.Foreign, 7)}, note: "foreign why=messages count=7", stands: both},
 		"routed":                   {topic: result.Topic{Counts: with(recording.Routed, 7)}, note: "routed why=here count=7", stands: both},
-		"routed here":              {topic: result.Topic{Counts: with(recording.Routed, 7), Alone: true}, note: "routed why=here count=7", stands: both},
 		"ended early":              {topic: result.Topic{Counts: sound}, c: Circumstances{Ended: "interrupted"}, reason: "ended-early why=interrupted"},
 		"dropped":                  {topic: result.Topic{Counts: sound}, c: Circumstances{Dropped: 3}, reason: "arrivals-dropped why=no-vu count=3", stands: accountStands},
 		"unserved":                 {topic: result.Topic{Counts: sound}, c: Circumstances{Unserved: 3}, reason: "arrivals-dropped why=unserved count=3", stands: accountStands},
@@ -145,11 +144,11 @@ func TestALatencyIsBelievedUpToWhereItIsTheGenerators(t *testing.T) {
 		},
 		"a tail that is the generator's": {
 			latency: spread(11_900, 5*ms, 40*ms, 40*ms, 40*ms, 40*ms, 40*ms), lag: spread(11_900, ms/10, 30*ms, 30*ms, 30*ms, 30*ms, 30*ms), upTo: 0.99,
-			says: "note why=script quantile=p99.9 upTo=0.99 share=0.75 late=0.03",
+			says: "note why=late quantile=p99.9 upTo=0.99 share=0.75 late=0.03",
 		},
 		"a tail that is the machine's": {
 			latency: spread(11_900, 5*ms, 40*ms, 40*ms, 40*ms, 40*ms, 40*ms), lag: spread(12_000, ms/10),
-			hiccups: spread(11_900, 0, 20*ms, 20*ms, 20*ms, 20*ms, 20*ms), upTo: 0.99, says: "note why=machine quantile=p99.9 share=0.5",
+			hiccups: spread(11_900, 0, 20*ms, 20*ms, 20*ms, 20*ms, 20*ms), upTo: 0.99, says: "note why=late quantile=p99.9 share=0.5",
 		},
 		"a tail that is the broker's": {
 			latency: spread(11_900, 5*ms, 40*ms, 40*ms, 40*ms, 40*ms, 40*ms), lag: spread(11_900, ms/10, 3*ms, 3*ms, 3*ms, 3*ms, 3*ms), upTo: 0.999,
@@ -157,7 +156,7 @@ func TestALatencyIsBelievedUpToWhereItIsTheGenerators(t *testing.T) {
 		"small, below what a system would notice": {
 			latency: spread(12_000, ms/5), lag: spread(12_000, ms/10), upTo: 0.999,
 		},
-		"not even the median": {latency: spread(12_000, 10*ms), lag: spread(12_000, 9*ms), says: "invalid why=script quantile=p50"},
+		"not even the median": {latency: spread(12_000, 10*ms), lag: spread(12_000, 9*ms), says: "invalid why=late quantile=p50"},
 		"failed sends are absent": {
 			latency: spread(12_000, 5*ms), lag: spread(12_000, ms/10), failed: 6, upTo: 0.99, says: "note why=missing quantile=p99.9 share=0.0004998",
 		},

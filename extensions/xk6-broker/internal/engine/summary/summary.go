@@ -48,7 +48,6 @@ type Proof struct{ Confirm, How string }
 type Group struct {
 	account.Account
 	Members   int   // at a time, at most
-	Kept      bool  // unsettled messages come again
 	Strangers int64 // messages received of producers that are none of the topic's
 }
 

@@ -30,7 +30,6 @@ const (
 	WaitedForVU           Code = "waited-for-vu"
 	NotStationary         Code = "not-stationary"
 	ConsumersSlower       Code = "consumers-slower"
-	Unsettled             Code = "unsettled"
 	ClosedLoop            Code = "closed-loop"
 	EmbeddedBroker        Code = "embedded-broker"
 	ProcessMissing        Code = "process-missing"
