@@ -226,8 +226,11 @@ func Latency(r *result.Result, c Condition, trend string, portions []Portion) re
 
 // doubt returns why clocks or delay may decide a condition; "" if they cannot.
 func (t topic) doubt(c Condition, name string, h *hist.Histogram, held bool) string {
-	if t.blurred(name, c.nanoseconds(h)) {
-		return t.clocksDiffer()
+	if t.blurred(name, 0) {
+		v, gap := c.Read(h), float64(t.Apart.Most())/float64(time.Millisecond)
+		if c.Holds(v-gap) != held || c.Holds(v+gap) != held {
+			return t.clocksDiffer()
+		}
 	}
 	if c.upper() && held { // without delay it would hold too
 		return ""
