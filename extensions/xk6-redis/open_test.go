@@ -70,9 +70,11 @@ func consume(t testing.TB, c driver.Conn, url string, config driver.ConsumerConf
 	return r
 }
 
-func shut(t testing.TB, c interface {
+type closer interface {
 	Close(ctx context.Context) error
-}) {
+}
+
+func shut(t testing.TB, c closer) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

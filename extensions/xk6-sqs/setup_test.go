@@ -72,9 +72,11 @@ func dial(t *testing.T, url string, options map[string]any) server {
 	return server{c, a}
 }
 
-func closing(t *testing.T, x interface {
+type closer interface {
 	Close(ctx context.Context) error
-}) {
+}
+
+func closing(t *testing.T, x closer) {
 	t.Helper()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
