@@ -14,7 +14,7 @@ const workers = kafka.consumer('orders', { group: 'workers', prefetch: 100, star
 
 const jetstream = connect('embedded:');
 jetstream.createTopic('orders', { storage: 'memory', maxBytes: '64MiB', maxAge: '1h' });
-jetstream.consumer('orders', { ackWait: 5000, nakDelay: '1s', ackPolicy: 'none' });
+jetstream.consumer('orders', { ackWait: 5000, nakDelay: '1s' });
 connect('rabbitmq:').createTopic('orders', { queueType: 'quorum', bindings: ['a', 'b'], messageTTL: '1s' });
 
 const lines = new SharedArray('lines', () => open('orders.ndjson').split('\n'));
