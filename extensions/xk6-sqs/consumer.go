@@ -56,7 +56,7 @@ func (c *conn) NewConsumer(ctx context.Context, config driver.ConsumerConfig) (d
 		r.groups = &numbering{numbers: map[string]int32{}}
 	}
 	r.Consumer = lease.New[handle](lease.Config{
-		Prefetch: config.Prefetch, Time: r.visibility, Settled: errSettled,
+		Prefetch: config.Prefetch, Time: r.visibility, Settled: errSettled, Ahead: requests * maxEntries,
 	})
 	for range requests {
 		r.Poll(maxEntries, r.fetch)

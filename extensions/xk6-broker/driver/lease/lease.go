@@ -3,6 +3,7 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -16,6 +17,8 @@ import (
 // Config describes a consumer.
 type Config struct {
 	Prefetch int
+	// Ahead is the most messages that wait to be received; 0 is Prefetch.
+	Ahead int
 	// Time is the time of a lease. A message whose lease has expired takes no room of Prefetch, but
 	// it may still be settled or given back.
 	Time time.Duration
@@ -38,6 +41,7 @@ type Consumer[H any] struct {
 	*inbox.Inbox[*Delivery[H]]
 	config Config
 	room   *inbox.Room
+	ahead  *inbox.Room
 
 	open     context.Context // ends with Close
 	leave    context.CancelFunc
@@ -53,6 +57,7 @@ type Consumer[H any] struct {
 // New returns a consumer that fetches nothing yet.
 func New[H any](config Config) *Consumer[H] {
 	c := &Consumer[H]{config: config, room: inbox.NewRoom(config.Prefetch), held: map[*Delivery[H]]struct{}{}}
+	c.ahead = inbox.NewRoom(cmp.Or(config.Ahead, config.Prefetch))
 	c.Inbox = inbox.New(c.hand)
 	c.open, c.leave = context.WithCancel(context.Background())
 	c.fetching, c.stop = context.WithCancel(context.Background())
@@ -68,7 +73,17 @@ func (c *Consumer[H]) Go(do func(open context.Context)) {
 // Poll calls fetch for at most so many messages whenever there is room, until Close. open ends with
 // Close, and stops waiting for messages; [Consumer.Fetching] is for the request that leases them.
 func (c *Consumer[H]) Poll(most int, fetch func(open context.Context, most int) ([]*Delivery[H], error)) {
-	c.loops.Go(func() { c.Inbox.Poll(c.room, most, fetch) })
+	c.loops.Go(func() {
+		c.Inbox.Poll(c.room, most, func(open context.Context, most int) ([]*Delivery[H], error) {
+			most, err := c.ahead.Reserve(open, most, most)
+			if err != nil {
+				return nil, err
+			}
+			all, err := fetch(open, most)
+			c.ahead.Give(most - len(all))
+			return all, err
+		})
+	})
 }
 
 // Fetching returns a context that ends when Close no longer waits for fetches. Messages of a fetch
@@ -77,6 +92,7 @@ func (c *Consumer[H]) Fetching() context.Context { return c.fetching }
 
 // hand fills a batch and holds its messages.
 func (c *Consumer[H]) hand(b driver.Batch, arrived []*Delivery[H]) {
+	c.ahead.Give(len(arrived))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, d := range arrived {
