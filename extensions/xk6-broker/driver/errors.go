@@ -152,10 +152,12 @@ func NetworkKind(err error) Kind {
 	var network net.Error
 	switch {
 	case errors.As(err, &op) && (op.Op == "remote error" || op.Op == "local error"), // an alert of TLS
-		errors.As(err, new(tls.AlertError)), errors.As(err, new(tls.RecordHeaderError)),
+		errors.As(err, new(tls.AlertError)),
 		errors.As(err, new(*tls.CertificateVerificationError)), errors.As(err, new(x509.HostnameError)),
 		errors.As(err, new(x509.UnknownAuthorityError)), errors.As(err, new(x509.CertificateInvalidError)):
 		return Denied
+	case errors.As(err, new(tls.RecordHeaderError)): // the server has no TLS
+		return Unsupported
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &network) && network.Timeout():
 		return Timeout
 	case network != nil, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),

@@ -68,7 +68,7 @@ func TestKindsOfTheNetwork(t *testing.T) {
 		"a deadline":           {fmt.Errorf("read: %w", os.ErrDeadlineExceeded), driver.Timeout},
 		"not who it claims":    {shake(secure, &tls.Config{ServerName: "other.example"}), driver.Denied},
 		"of unknown authority": {shake(secure, &tls.Config{ServerName: "example.com"}), driver.Denied},
-		"no TLS there":         {shake(plain, &tls.Config{ServerName: "example.com"}), driver.Denied},
+		"no TLS there":         {shake(plain, &tls.Config{ServerName: "example.com"}), driver.Unsupported},
 		"another's alert":      {&net.OpError{Op: "remote error", Err: errors.New("tls: bad certificate")}, driver.Denied},
 		"anything else":        {errors.New("anything else"), driver.Unknown},
 		"a file is no host":    {os.ErrNotExist, driver.Unknown},
