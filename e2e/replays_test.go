@@ -63,7 +63,7 @@ func TestStudyOfAFile(t *testing.T) {
 	for want, args := range map[string][]string{
 		"exists already":                     {"--scale", "0.1", "--out", out},
 		"cells of closed was":                {"--out", out, "--resume"},
-		"a study needs a title, tests":       {"--only", "opened"},
+		"a study needs a title and tests":    {"--only", "opened"},
 		"must be more than 0, and 1 at most": {"--scale", "2"},
 	} {
 		if r := harness.K6(t, nil, append([]string{"x", "broker", "study", file}, args...)...); r.Code == 0 || !strings.Contains(r.Stderr, want) {

@@ -96,8 +96,11 @@ func Load(path string, env map[string]string, scale float64) (*Study, error) {
 
 // complete parses the columns, gives each cell the settings of its test, and checks the study.
 func (s *Study) complete() error {
-	if s.Title == "" || len(s.Tests) == 0 || s.Repeat < 1 {
-		return errors.New("a study needs a title, tests, and a repeat of 1 or more")
+	if s.Title == "" || len(s.Tests) == 0 {
+		return errors.New("a study needs a title and tests")
+	}
+	if s.Repeat < 1 {
+		return fmt.Errorf("--repeat %d: it must be 1 or more", s.Repeat)
 	}
 	for _, t := range s.Tests {
 		if err := t.complete(); err != nil {

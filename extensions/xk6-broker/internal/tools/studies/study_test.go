@@ -201,8 +201,8 @@ func TestRun_Mistakes(t *testing.T) {
 	for _, c := range []struct{ from, to, want string }{
 		{"title: 'A study'", "titel: 'A study'", `unknown field "titel"`},
 		{"title: 'A study'", "title: 7", "cannot unmarshal number"},
-		{"export const study", "export const studies", "a study needs a title, tests"},
-		{"repeat: 2", "repeat: -2", "a repeat of 1 or more"},
+		{"export const study", "export const studies", "a study needs a title and tests"},
+		{"repeat: 2", "repeat: -2", "it must be 1 or more"},
 		{"measured: 'confirmed rate'", "measured: 'confirmed speed'", `test "closed": `},
 		{"base: 'one'", "base: 'none'", `test "closed": base: there is no cell "none"`},
 		{"name: 'two'", "name: 'one'", `there are two cells "one"`},
@@ -233,7 +233,7 @@ func TestRun_Mistakes(t *testing.T) {
 	if _, err := run(t, folder(t, bare), false, "closed"); err == nil || !strings.Contains(err.Error(), `nothing can be run: `) {
 		t.Errorf("no values: %v", err)
 	}
-	if _, err := run(t, folder(t, file), false, "shut"); err == nil || !strings.Contains(err.Error(), "a study needs a title, tests") {
+	if _, err := run(t, folder(t, file), false, "shut"); err == nil || !strings.Contains(err.Error(), "a study needs a title and tests") {
 		t.Errorf("--only: %v", err)
 	}
 }
