@@ -142,7 +142,7 @@ func (d distribution) maximum() Cell {
 func latency(ns int64) Cell { return Cell{Text: Duration(ns), Value: fmt.Sprint(ns)} }
 
 func (c *Cell) doubt() {
-	c.Sign, c.Class, c.Title = "?", "doubted", "do not rely on this value: a note below has the cause"
+	c.Sign, c.Class, c.Title = "?", "doubted", "do not rely on this value: a note has the cause"
 }
 
 // Duration returns nanoseconds with three significant digits.
