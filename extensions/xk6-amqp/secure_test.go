@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
@@ -155,10 +154,9 @@ func TestSecureCarriesMessages(t *testing.T) {
 	if b := r.take(c, 3); string(b[1].Body) != "two" || len(b[2].Body) != 1<<20 {
 		t.Errorf("%q and %d bytes came", b[1].Body, len(b[2].Body))
 	}
-	begin := time.Now()
 	plain := s.as(user, "tls", "", "tlsCA", "")
 	plain = "amqp" + plain[strings.Index(plain, ":"):]
 	if kind := kindOfOpening(t, plain); kind == "" {
-		t.Errorf("plain text to a port with TLS is accepted after %v", time.Since(begin))
+		t.Error("plain text to a port with TLS is accepted")
 	}
 }
