@@ -158,10 +158,10 @@ func TestMergeNoticesAMissingProcess(t *testing.T) {
 	}
 	one, two := filepath.Join(p.dir, "one"), filepath.Join(p.dir, "two")
 	for want, args := range map[string][]string{
-		"2199-01-01 00:00:00Z":   {one, two},
-		"nothing to be compared": {one, two, "--fail-if", "lost > 1.1x"},
-		"it is not understood":   {one, two, "--fail-if", "lost"},
-		"--processes 1":          {one, two, "--processes", "1"},
+		"began after the others had ended": {one, two},
+		"the limit of a merged result":     {one, two, "--fail-if", "lost > 1.1x"},
+		"it is not understood":             {one, two, "--fail-if", "lost"},
+		"--processes 1":                    {one, two, "--processes", "1"},
 	} {
 		if r := harness.K6(t, nil, append([]string{"x", "broker", "merge", "-o", filepath.Join(p.dir, "refused")}, args...)...); r.Code == 0 || r.Code == 99 || !strings.Contains(r.Stderr, want) {
 			t.Errorf("want %q\n%v", want, r)

@@ -14,6 +14,7 @@ import (
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/k6/samples"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/schedule"
 )
@@ -87,7 +88,7 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 	scenario.StartTime = time.Now().Add(time.Duration(start - driver.Now()))
 	limit := time.AfterFunc(length+e.config.GetGracefulStop(), func() { stop(nil) })
 	defer limit.Stop()
-	p.tally.start(out)
+	p.tally.start(out, samples.BudgetFor(Planned(e.state)))
 	p.start = start
 	line.begin(start)
 	if interrupted {

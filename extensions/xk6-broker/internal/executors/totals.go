@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.k6.io/k6/v2/lib"
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
@@ -84,9 +85,9 @@ func (t *tally) totals() ScenarioTotals {
 	return s
 }
 
-// start begins to give k6 the counts.
-func (t *tally) start(out chan<- metrics.SampleContainer) {
-	t.out, t.at = out, time.Now()
+// start begins to give k6 the counts, with a budget of samples of the wait in each interval.
+func (t *tally) start(out chan<- metrics.SampleContainer, budget uint64) {
+	t.out, t.trend, t.at = out, samples.Trend{Budget: budget}, time.Now()
 	t.halt = samples.Each(func(time.Time) { t.flush(false) })
 }
 
@@ -107,7 +108,7 @@ func (t *tally) flush(last bool) {
 	if last {
 		b.Add(t.metrics.Unserved, t.tags, float64(now.Unserved))
 	}
-	b.Spread(t.metrics.Wait, t.tags, t.trend.Choose(now.Lag.Sub(t.last.Lag)))
+	b.Spread(t.metrics.Wait, t.tags, t.trend.Take(now.Lag.Sub(t.last.Lag), 0, last))
 	t.last, t.at = now, b.End()
 	t.out <- b.Close()
 }
@@ -129,4 +130,11 @@ func RegisterMetrics(r *metrics.Registry) (*Metrics, error) {
 	m.Arrivals, errs[2] = r.NewMetric("broker_arrivals", metrics.Counter)
 	m.Unserved, errs[3] = r.NewMetric("broker_arrivals_unserved", metrics.Counter)
 	return m, errors.Join(errs[:]...)
+}
+
+// Planned returns the longest time of a test by its scenarios. Consumers end when the others are
+// over.
+func Planned(es *lib.ExecutionState) time.Duration {
+	longest, _ := lib.GetEndOffset(es.Test.Options.Scenarios.GetFullExecutionRequirements(es.ExecutionTuple))
+	return longest
 }

@@ -64,7 +64,7 @@ func (f *flusher) halt() {
 func (f *flusher) flush() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	b := f.collect(f.measured())
+	b := f.collect(f.measured(), false)
 	f.run.push(b.Close())
 }
 
@@ -86,7 +86,7 @@ func (f *flusher) begin(phase string) error {
 	if err != nil || deltas == nil {
 		return err
 	}
-	b := f.collect(deltas)
+	b := f.collect(deltas, false)
 	f.run.push(b.Close())
 	f.run.remember("phase "+phase, b.Now)
 	return nil
@@ -97,7 +97,7 @@ func (f *flusher) last() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.closed = true
-	rest := f.collect(f.measured())
+	rest := f.collect(f.measured(), true)
 	f.run.push(rest.Close())
 	f.run.mark("end", rest.Now) // before the thresholds
 	result := f.run.buildResult()
@@ -111,8 +111,8 @@ func (f *flusher) last() {
 	f.run.push(b.Close())
 }
 
-// collect makes samples of measurements.
-func (f *flusher) collect(measured []engine.Delta) *samples.Bundle {
+// collect makes samples of measurements. The last call holds nothing back.
+func (f *flusher) collect(measured []engine.Delta, last bool) *samples.Bundle {
 	b := &samples.Bundle{From: f.flushed, Now: time.Now()}
 	defer func() { f.flushed = b.End() }()
 	for i, d := range measured {
@@ -128,6 +128,12 @@ func (f *flusher) collect(measured []engine.Delta) *samples.Bundle {
 					f.trend(recording.Trend(t), interval, trendTags(tags, recording.Trend(t), recording.Loop(l)), b)
 				}
 			}
+		}
+	}
+	for series, trend := range f.trends {
+		if last { // the rest of each trend
+			b.Shift++
+			b.Spread(series.Metric, series.Tags, trend.Take(&hist.Histogram{}, 0, true))
 		}
 	}
 	f.accounting(b)
@@ -198,10 +204,10 @@ func (f *flusher) trend(t recording.Trend, interval *hist.Histogram, tags *metri
 	series := metrics.TimeSeries{Metric: f.run.metrics.trends[t], Tags: tags}
 	trend := f.trends[series]
 	if trend == nil {
-		trend = &samples.Trend{}
+		trend = &samples.Trend{Budget: f.run.state.Load().budget}
 		f.trends[series] = trend
 	}
-	b.Spread(series.Metric, tags, trend.Choose(interval))
+	b.Spread(series.Metric, tags, trend.Take(interval, f.run.peak.Load(), false))
 }
 
 // accounting adds the counts of each group since the last call.

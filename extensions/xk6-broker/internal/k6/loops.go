@@ -44,6 +44,9 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 	}
 	part := p.conn.in.part()
 	loop.Share = part.Share()
+	if loop.Schedule != nil {
+		p.conn.in.run.expectRate(schedule.Peak(loop.Schedule()) * loop.Share.Fraction())
+	}
 	p.conn.in.run.Topic(p.conn.address, p.config.Topic).Use("produce", o.uses)
 	senders = max(1, part.Scale(senders)) // each process sends
 	vu := p.conn.in.vu.State().VUID

@@ -20,6 +20,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/k6/samples"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
 )
 
@@ -131,6 +132,7 @@ type run struct {
 
 	used  sync.Once
 	state atomic.Pointer[testState] // once a VU runs
+	peak  atomic.Uint64             // messages per second, the most that a loop has announced
 
 	interrupted  context.Context // ends with Ctrl-C, and with the test
 	stopWaiting  func()
@@ -147,8 +149,19 @@ type testState struct {
 	runTags   *metrics.TagSet
 	execution *lib.ExecutionState
 	stored    bool          // an output stores samples with their tags
+	budget    uint64        // samples that k6 gets of each trend each second
 	cpu       time.Duration // of the process, at the start of the test
 	began     time.Time
+}
+
+// expectRate notes the greatest rate of a loop, so that one sampling ratio fits the whole run.
+func (r *run) expectRate(perSecond float64) {
+	for n := uint64(perSecond); ; {
+		peak := r.peak.Load()
+		if n <= peak || r.peak.CompareAndSwap(peak, n) {
+			return
+		}
+	}
 }
 
 func newRun(vu modules.VU) (*run, error) {
@@ -223,7 +236,7 @@ func (in *instance) use() (*lib.State, error) {
 func (r *run) start(state *lib.State, execution *lib.ExecutionState) {
 	r.state.Store(&testState{
 		samples: state.Samples, builtin: state.BuiltinMetrics, runTags: execution.Test.RunTags, execution: execution,
-		stored: stored(r.usage), cpu: machine.CPU(), began: time.Now(),
+		stored: stored(r.usage), budget: samples.BudgetFor(executors.Planned(execution)), cpu: machine.CPU(), began: time.Now(),
 	})
 	r.hearSignals()
 	r.collector.Start(driver.Now() - int64(execution.GetCurrentTestRunDuration()))

@@ -206,7 +206,7 @@ func (r *run) printTable() {
 		return
 	}
 	err := report.Text(os.Stdout, r.result())
-	fmt.Printf("  (k6's summary has up to %d samples a second of each latency; this table and the thresholds have all)\n\n",
+	fmt.Printf("  (k6's summary has about %d samples a second of each latency; this table and the thresholds have all)\n\n",
 		samples.Budget)
 	if done := r.output.reported.Load(); done != nil {
 		if done.folder != "" {
