@@ -45,7 +45,7 @@ test: ## unit tests, and every broker that runs here, which it installs and star
 test-quick: ## unit tests and the embedded broker; no server
 	scripts/test --quick
 
-test-full: ## a part of the long tests: PART=core, drivers, scenarios, faults, truth, processes, release or kubernetes
+test-full: ## a part of the long tests: PART=core, drivers, scenarios, faults, truth, processes, studies, release or kubernetes
 	scripts/test --full '$(PART)'
 
 bench: build ## speed and CPU per message against hand-written loops, as a table, kept in bench.txt

@@ -536,6 +536,8 @@ declare module 'k6/x/broker' {
     cells: StudyCell[];
     /** The name of the cell that the others are measured against. */
     base?: string;
+    /** RATE of each cell: a share of the most that a valid run of another test had in its first column. */
+    rate?: { test: string; share: number };
   }
 
   export interface StudyCell {

@@ -1,7 +1,6 @@
 // SoftwareMill's mqperf: threads that send batches of 1 to 10, threads that receive: make study STUDY=mqperf-2021
 //
-//   SYSTEMS     which of them, separated by commas    kafka,kafka-share,kmq,rabbitmq,nats,redis,postgres,artemis,pulsar,rocketmq,mongodb,sqs
-//   OPEN_RATE   messages a second of the tests on a schedule, such as 70 % of the most that was sent; not run if not given
+//   SYSTEMS   which of them, separated by commas    kafka,kafka-share,kmq,rabbitmq,nats,redis,postgres,artemis,pulsar,rocketmq,mongodb,sqs
 //
 // Of the published rows those that make sense on one machine: one node or two that send, up to 25 threads on each.
 import { some } from '../lib/settings.js';
@@ -120,8 +119,9 @@ function tests(name) {
     { name, title, note: then ? `Published of ${then}.` : 'Nothing is published of it: it came later, with Kafka 4.', script: '../senders-receivers.js', settings: common, columns, base: cells[0].name, cells },
     {
       name: `${name}-open`, title: `${title} on a schedule`, script: '../senders-receivers.js', settings: common, columns,
-      note: 'On a schedule that waits for nobody, at OPEN_RATE: the original has only the closed loop.',
-      cells: [{ name: 'on a schedule', settings: { SENDERS, RECEIVERS, RATE: __ENV.OPEN_RATE || undefined } }],
+      note: 'On a schedule, at 70 % of the most that was sent above. The original has only the closed loop.',
+      rate: { test: name, share: 0.7 },
+      cells: [{ name: 'on a schedule', settings: { SENDERS, RECEIVERS } }],
     },
   ];
 }

@@ -48,7 +48,11 @@ function query(url, more) {
 const warmup = 5;
 const common = { DURATION: `${warmup + Math.max(1, seconds('DURATION', '30s') * SCALE)}s`, BROKER_WARMUP: `${warmup}s` };
 const names = some('SYSTEMS', Object.keys(systems));
-const columns = ['p50', 'p99', 'p99.9', 'p99.99', 'p99.999', 'p99.9999', 'max'];
+const columns = [
+  ...['p50', 'p99', 'p99.9', 'p99.99', 'p99.999', 'p99.9999', 'max'].map((of) => ({ title: of, measured: `request_latency ${of}` })),
+  { title: 'sent p99.9', measured: 'request_time p99.9' }, { title: 'sent max', measured: 'request_time max' }, { title: 'errors', measured: 'errors' },
+];
+const most = [{ title: 'requests', measured: 'sent rate' }];
 
 /** @type {import('k6/x/broker').Study} */
 export const study = {
@@ -71,18 +75,26 @@ export const study = {
     'Redis 2.8, RabbitMQ 3.6, Kafka 0.8 and NATS 0.7 are current versions here, with current clients.',
   ],
   repeat: 1,
-  tests: names.map((name) => ({
-    name,
-    title: systems[name].title,
-    note: `Published of ${systems[name].then}. Latency is from when a request was due (corrected); "sent" is from when it was sent (uncorrected). A percentile is there where at least ten samples lie beyond it.`,
-    script: '../echo.js',
-    settings: { ...common, BROKER_URL: systems[name].url || undefined },
-    columns: [
-      ...columns.map((of) => ({ title: of, measured: `request_latency ${of}` })),
-      { title: 'sent p99.9', measured: 'request_time p99.9' }, { title: 'sent max', measured: 'request_time max' }, { title: 'errors', measured: 'errors' },
-    ],
-    cells: some('LOADS', Object.keys(loads)).map((load) => ({
-      name: `${load}: ${loads[load].SIZE} B, ${loads[load].RATE}/s`, settings: loads[load], published: published[name][load],
-    })),
-  })),
+  tests: names.flatMap((name) => {
+    const { title, then, url } = systems[name];
+    const test = { script: '../echo.js', settings: { ...common, BROKER_URL: url || undefined }, columns };
+    return [
+      {
+        ...test, name, title,
+        note: `Published of ${then}. Latency is from when a request was due (corrected); "sent" is from when it was sent (uncorrected). A percentile is there where at least ten samples lie beyond it.`,
+        cells: some('LOADS', Object.keys(loads)).map((load) => ({
+          name: `${load}: ${loads[load].SIZE} B, ${loads[load].RATE}/s`, settings: loads[load], published: published[name][load],
+        })),
+      },
+      {
+        ...test, name: `${name}-most`, title: `${title}: the most`, note: 'Each caller asks when it has its reply.', columns: most,
+        cells: [{ name: '1024 B, 64 callers', settings: { SIZE: 1024, CALLERS: 64, RATE: 0 } }],
+      },
+      {
+        ...test, name: `${name}-share`, title: `${title}: load D as this machine carries it`, note: 'At 70 % of the most.', columns: [...most, ...columns],
+        rate: { test: `${name}-most`, share: 0.7 },
+        cells: [{ name: '1024 B', settings: { SIZE: 1024, CONNECTIONS: 25, CALLERS: 2000 } }],
+      },
+    ];
+  }),
 };

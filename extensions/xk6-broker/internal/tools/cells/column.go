@@ -2,6 +2,8 @@ package cells
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -19,6 +21,8 @@ type Column struct {
 
 	measure.Measure `json:"-"` // set by Parse
 }
+
+var errNoRun = errors.New("no run is valid")
 
 // Parse parses the columns of measures by name.
 func Parse(names []string) (columns []*Column, err error) {
@@ -48,7 +52,7 @@ func (c *Column) Spread(runs ...Outcome) measure.Spread {
 // Show returns the text of runs. A question mark is a value that is not reliable.
 func (c *Column) Show(s measure.Spread) Text {
 	if len(s.Values) == 0 {
-		return Text{Text: "–", Title: s.Unknown.Error()}
+		return Text{Text: "–", Title: fmt.Sprint(cmp.Or(s.Unknown, errNoRun))}
 	}
 	t := Text{Text: c.ShowSpread(s), Raw: strconv.FormatFloat(s.Median, 'f', -1, 64)}
 	if t.Title = cmp.Or(s.TooLow, s.TooHigh); t.Title != "" {

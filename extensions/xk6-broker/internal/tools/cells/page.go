@@ -4,6 +4,7 @@ import (
 	"cmp"
 	_ "embed" // the page's content
 	"encoding/csv"
+	"encoding/json"
 	"io"
 	"path/filepath"
 	"strings"
@@ -17,6 +18,7 @@ const (
 	PageFile   = "index.html"
 	TablesFile = "tables.md"
 	CSVFile    = "cells.csv" // the last table
+	JSONFile   = "study.json"
 )
 
 //go:embed page.html
@@ -71,6 +73,7 @@ func (p Page) Write(folder string) error {
 		PageFile:   func(w io.Writer) error { return html.Render(w, htmlPage) },
 		TablesFile: func(w io.Writer) error { return markdown.Execute(w, p) },
 		CSVFile:    p.Tables[len(p.Tables)-1].csv,
+		JSONFile:   func(w io.Writer) error { return json.NewEncoder(w).Encode(p) },
 	}
 	for name, write := range files {
 		if err := report.WriteAtomic(filepath.Join(folder, name), write); err != nil {

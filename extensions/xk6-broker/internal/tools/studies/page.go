@@ -28,6 +28,8 @@ func (r *Run) write() error {
 		for _, c := range t.Cells {
 			if name := c.missing(); name != "" {
 				left = append(left, fmt.Sprintf("%s: %s has no value", c.row, name))
+			} else if t.Rate != nil && r.rate(t.Rate) == 0 {
+				left = append(left, fmt.Sprintf("%s: no valid run of %s gives its rate", c.row, t.Rate.Test))
 			}
 		}
 	}
@@ -68,7 +70,7 @@ func (r *Run) sweep(page *cells.Page) cells.Table {
 	})
 }
 
-// table returns the table of a test. A cell with a run that failed or is not valid has a mark.
+// table returns the table of a test. Only valid runs have numbers; a row without one has the reason.
 func (r *Run) table(t *Test) cells.Table {
 	table := cells.Table{Title: t.Title, Note: t.Note, Heads: []string{""}}
 	measured := cells.Measured(t.Columns, r.runs...)
@@ -86,18 +88,18 @@ func (r *Run) table(t *Test) cells.Table {
 	}
 	table.Heads = append(table.Heads, "confirmed means")
 	for _, cell := range t.Cells {
-		runs := r.runsOf(cell)
-		if len(runs) == 0 {
+		valid, others := r.runsOf(cell)
+		if len(valid)+len(others) == 0 {
 			continue
 		}
-		proof, mark := "", ""
-		for _, o := range runs {
+		name, proof := cell.Name, ""
+		for _, o := range others {
+			name, proof = cell.Name+" ✗ "+o.Verdict(), cmp.Or(proof, o.Proof())
+		}
+		for _, o := range valid {
 			proof = cmp.Or(proof, o.Proof())
 		}
-		if !allValid(runs) {
-			mark = " ✗"
-		}
-		row := []cells.Text{{Text: cell.Name + mark}}
+		row := []cells.Text{{Text: name}}
 		for _, c := range columns {
 			row = append(row, r.numbers(t, cell, c)...)
 		}
@@ -108,7 +110,8 @@ func (r *Run) table(t *Test) cells.Table {
 
 // numbers returns the published and the measured number of a cell, and their multiples of the base.
 func (r *Run) numbers(t *Test, cell *Cell, c *cells.Column) (row []cells.Text) {
-	number := c.Spread(r.runsOf(cell)...)
+	valid, _ := r.runsOf(cell)
+	number := c.Spread(valid...)
 	published, text := cell.published(c)
 	if t.publishes(c) {
 		row = append(row, cells.Text{Text: text})
@@ -116,18 +119,13 @@ func (r *Run) numbers(t *Test, cell *Cell, c *cells.Column) (row []cells.Text) {
 	row = append(row, c.Show(number))
 	if t.divides(c) {
 		base := t.cell(t.Base)
-		runs := r.runsOf(base)
-		against := c.Spread(runs...)
+		valid, _ := r.runsOf(base)
+		against := c.Spread(valid...)
 		before, _ := base.published(c)
 		doubt := cmp.Or(number.TooLow, number.TooHigh, against.TooLow, against.TooHigh)
-		row = append(row, ratio(published, before, true))
-		row = append(row, ratio(number.Median, against.Median, doubt == "" && allValid(runs)))
+		row = append(row, ratio(published, before, true), ratio(number.Median, against.Median, doubt == ""))
 	}
 	return row
-}
-
-func allValid(runs []cells.Outcome) bool {
-	return !slices.ContainsFunc(runs, func(o cells.Outcome) bool { return !o.Valid() })
 }
 
 // publishes reports whether a column has a published number.

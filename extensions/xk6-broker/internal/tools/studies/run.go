@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
@@ -67,6 +68,9 @@ func (r *Run) runAll(ctx context.Context, all []cells.Cell) error {
 	}
 	failed := 0
 	for i, c := range left {
+		if !r.pace(&c) {
+			continue // the page names it
+		}
 		c.Label = fmt.Sprintf("[%d/%d] %s", i+1, len(left), c.Label)
 		o, err := r.Cell(ctx, c)
 		if err != nil {
@@ -84,6 +88,30 @@ func (r *Run) runAll(ctx context.Context, all []cells.Cell) error {
 		return fmt.Errorf("cells without a result: %d; --resume runs them again", failed)
 	}
 	return nil
+}
+
+// pace sets the rate of a run that has one; false if the rate is not known.
+func (r *Run) pace(c *cells.Cell) bool {
+	for _, t := range r.Data.Tests {
+		if t.Rate == nil || !slices.ContainsFunc(t.Cells, func(each *Cell) bool { return each.row == c.Row }) {
+			continue
+		}
+		rate := r.rate(t.Rate)
+		c.Settings = maps.Clone(c.Settings)
+		c.Settings["RATE"] = strconv.Itoa(rate)
+		return rate > 0
+	}
+	return true
+}
+
+// rate returns messages per second; 0 if no valid run has the number.
+func (r *Run) rate(p *Pace) int {
+	most, t := 0.0, r.Data.test(p.Test)
+	for _, c := range t.Cells {
+		valid, _ := r.runsOf(c)
+		most = max(most, t.Columns[0].Spread(valid...).Median)
+	}
+	return int(p.Share * most)
 }
 
 // plan returns the runs: test after test, and within a test each repetition has all cells,
@@ -124,6 +152,9 @@ func (r *Run) facts(ctx context.Context) (cells.Facts, error) {
 	facts := cells.Facts{"repeat": fmt.Sprint(r.Data.Repeat)}
 	for _, t := range r.Data.Tests {
 		set, hash := cells.Settings{}, sha256.New()
+		if t.Rate != nil {
+			set["RATE"] = fmt.Sprint(*t.Rate)
+		}
 		for _, c := range t.Cells {
 			maps.Copy(set, c.Settings)
 			fmt.Fprintln(hash, c.Name, map[string]string(c.Settings))
@@ -138,12 +169,16 @@ func (r *Run) facts(ctx context.Context) (cells.Facts, error) {
 	return facts, nil
 }
 
-// runsOf returns the runs of a cell.
-func (r *Run) runsOf(c *Cell) (all []cells.Outcome) {
+// runsOf returns the runs of a cell: the valid ones, and the others.
+func (r *Run) runsOf(c *Cell) (valid, others []cells.Outcome) {
 	for _, o := range r.runs {
-		if o.Row == c.row {
-			all = append(all, o)
+		switch {
+		case o.Row != c.row:
+		case o.Valid():
+			valid = append(valid, o)
+		default:
+			others = append(others, o)
 		}
 	}
-	return all
+	return valid, others
 }

@@ -45,6 +45,13 @@ type Test struct {
 	Columns  []*cells.Column
 	Cells    []*Cell
 	Base     string
+	Rate     *Pace // of each cell, instead of a setting
+}
+
+// Pace is a rate: a share of the most that a valid run of another test had in its first column.
+type Pace struct {
+	Test  string
+	Share float64
 }
 
 // Cell is a row: settings of the script, and the published numbers.
@@ -110,6 +117,18 @@ func (s *Study) complete() error {
 			if c.row = c.Name; len(s.Tests) > 1 {
 				c.row = t.Name + ", " + c.Name
 			}
+		}
+		if t.Rate != nil && s.test(t.Rate.Test) == nil {
+			return fmt.Errorf("test %q: rate: there is no test %q", t.Name, t.Rate.Test)
+		}
+	}
+	return nil
+}
+
+func (s *Study) test(name string) *Test {
+	for _, t := range s.Tests {
+		if t.Name == name {
+			return t
 		}
 	}
 	return nil

@@ -135,14 +135,31 @@ func TestRun_MeasuredBesidePublished(t *testing.T) {
 	}
 }
 
-// The ratio to a run that is not valid has a mark.
-func TestRun_NotValid_Marked(t *testing.T) {
+// A run that is not valid has no number, and gives no ratio.
+func TestRun_NotValid_NoNumber(t *testing.T) {
 	spoilt := strings.Replace(file, "settings: { RATE: 1000 * SCALE }", "settings: { RATE: 1000 * SCALE, ACKS: 'spoilt' }", 1)
 	_, text := done(t, folder(t, spoilt), false)
-	for _, want := range []string{"| two | 800/s | 1500/s | 2 | 3? |", "| one ✗ |"} {
+	for _, want := range []string{"| two | 800/s | 1500/s | 2 | – |", "| one ✗ NOT VALID: ", " | 400/s | – | 1 | – |"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in %s", want, text)
 		}
+	}
+}
+
+// The rate of a test is a share of the most that another had.
+func TestRun_Rate_ShareOfAnotherTest(t *testing.T) {
+	shared := strings.Replace(file, "cells: [{ name: 'at 70 %', settings: { RATE: 700 * SCALE } }]",
+		"rate: { test: 'closed', share: 0.7 }, cells: [{ name: 'at 70 %' }]", 1)
+	dir := folder(t, shared)
+	if _, text := done(t, dir, false); !strings.Contains(text, "| at 70 % | 1050/s |") {
+		t.Error(text)
+	}
+	if r, _ := done(t, dir, true); ran(r) != 0 {
+		t.Errorf("%d runs again", ran(r))
+	}
+	none := strings.NewReplacer("ACKS: 'all'", "ACKS: 'spoilt'", "RATE: 1000 * SCALE }", "RATE: 1000 * SCALE, ACKS: 'spoilt' }").Replace(shared)
+	if _, text := done(t, folder(t, none), false); !strings.Contains(text, "- open, at 70 %: no valid run of closed gives its rate") {
+		t.Error(text)
 	}
 }
 
@@ -204,6 +221,7 @@ func TestRun_Mistakes(t *testing.T) {
 		{"export const study", "export const studies", "a study needs a title and tests"},
 		{"repeat: 2", "repeat: -2", "it must be 1 or more"},
 		{"measured: 'confirmed rate'", "measured: 'confirmed speed'", `test "closed": `},
+		{"name: 'open',", "name: 'open', rate: { test: 'shut', share: 1 },", `rate: there is no test "shut"`},
 		{"base: 'one'", "base: 'none'", `test "closed": base: there is no cell "none"`},
 		{"name: 'two'", "name: 'one'", `there are two cells "one"`},
 		{"published: { records: 400 }", "published: { record: 400 }", `test "closed": cell "one": published: there is no column "record"`},

@@ -1,0 +1,115 @@
+// Writes a page of docs/evidence/studies from a study's folder, with its charts as SVG beside it:
+//
+//   scripts/study-page/page.mjs NAME FOLDER [OUT]
+//
+// What follows the heading of the conclusions in a page that exists is kept.
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import * as echarts from 'echarts';
+
+const [name, folder, out = new URL('../../docs/evidence/studies', import.meta.url).pathname] = process.argv.slice(2);
+if (!folder) {
+  console.error('usage: scripts/study-page/page.mjs NAME FOLDER [OUT]');
+  process.exit(2);
+}
+const conclusions = '## What agrees, and what does not';
+const colours = ['#1f77b4', '#ff7f0e', '#2ca02c', '#d62728', '#9467bd', '#8c564b', '#e377c2', '#7f7f7f'];
+const study = JSON.parse(readFileSync(join(folder, 'study.json'), 'utf8'));
+
+// columns returns the columns of numbers: their title, the published and the measured values, and the multiples of the base.
+function columns({ Heads, Rows }) {
+  const all = [];
+  const numbers = (i) => Rows.map((row) => Number.parseFloat(row[i].Raw || row[i].Text));
+  Heads.forEach((head, i) => {
+    if (i === 0 || head === 'confirmed means') return;
+    const last = all.at(-1);
+    if (head === '× base, published') last.publishedRatio = numbers(i);
+    else if (head === '× base') last.ratio = numbers(i);
+    else if (!head.endsWith(', published')) all.push({ title: head, values: numbers(i), texts: Rows.map((row) => row[i].Text) });
+  });
+  return all;
+}
+
+// A duration is shown in milliseconds; its raw value is in nanoseconds.
+const isDuration = (column) => column.texts.some((text) => /^[\d.]+(µs|ms|s|m|ns)/.test(text));
+const known = (values) => values.filter((v) => Number.isFinite(v) && v > 0);
+const hasLogAxis = (series) => {
+  const values = known(series.flatMap((each) => each.data));
+  return Math.max(...values) > 30 * Math.min(...values);
+};
+const shown = (v) => (Number.isFinite(v) && v > 0 ? v : '-');
+
+function cartesian(title, kind, ticks, unit, series) {
+  return {
+    title: { text: title, left: 'center', textStyle: { fontSize: 15 } },
+    legend: { top: 28, type: 'plain' },
+    grid: { left: 70, right: 30, top: 70 + 22 * Math.floor(series.length / 4), bottom: 20, containLabel: true },
+    xAxis: { type: 'category', data: ticks, axisLabel: { interval: 0, width: 110, overflow: 'break', fontSize: 11 } },
+    yAxis: { type: hasLogAxis(series) ? 'log' : 'value', name: unit, nameTextStyle: { align: 'left' } },
+    series: series.map((each) => ({ type: kind, symbolSize: 7, ...each, data: each.data.map(shown) })),
+  };
+}
+
+// heat shows rows named "ROW × COLUMN".
+function heat(title, rows, column) {
+  const pairs = rows.map((row) => row[0].Text.split(' ✗')[0].split(' × ').map(Number));
+  const [ys, xs] = [0, 1].map((i) => [...new Set(pairs.map((pair) => pair[i]))].sort((a, b) => a - b));
+  const data = pairs.map(([y, x], i) => [xs.indexOf(x), ys.indexOf(y), shown(Math.round(column.values[i]))]);
+  return {
+    title: { text: title, left: 'center', textStyle: { fontSize: 15 } },
+    grid: { left: 70, right: 90, top: 50, bottom: 50 },
+    xAxis: { type: 'category', data: xs, name: 'requests at a time', nameLocation: 'middle', nameGap: 30 },
+    yAxis: { type: 'category', data: ys, name: 'in a request' },
+    visualMap: { min: 0, max: Math.max(...known(column.values)), right: 5, top: 'middle', dimension: 2, inRange: { color: ['#f7fbff', '#6baed6', '#08306b'] } },
+    series: [{ type: 'heatmap', data, label: { show: true, fontSize: 9, formatter: ({ value }) => (value[2] >= 1000 ? `${Math.round(value[2] / 1000)}k` : value[2]) } }],
+  };
+}
+
+// charts returns the charts of a table: a heat map of pairs; multiples of the base; a curve for each row with several columns of one unit; or bars.
+function charts(table) {
+  const all = columns(table).filter((column) => known(column.values).length > 0);
+  const rows = table.Rows.map((row) => row[0].Text.split(' ✗')[0]);
+  if (all.length === 0) return [];
+  if (rows.length > 2 && rows.every((row) => /^\d+ × \d+$/.test(row))) return [heat(`${table.Title}: ${all[0].title}`, table.Rows, all[0])];
+  const percentiles = all.filter((column) => /^(p[\d.]+|tenth \d+)$/.test(column.title));
+  const made = [];
+  if (rows.length > 1) {
+    all.filter((column) => column.ratio).forEach((column) => {
+      const series = [];
+      if (known(column.publishedRatio).length > 1) series.push({ name: 'published', data: column.publishedRatio });
+      series.push({ name: 'measured', data: column.ratio });
+      made.push(cartesian(`${table.Title}: ${column.title}, as a multiple of "${rows[column.ratio.indexOf(1)] ?? 'the base'}"`, 'bar', rows, '× base', series));
+    });
+  }
+  if (percentiles.length > 2) {
+    const scale = isDuration(percentiles[0]) ? 1e-6 : 1;
+    const series = rows.map((row, i) => ({ name: row, data: percentiles.map((column) => column.values[i] * scale) }));
+    made.push(cartesian(table.Title, 'line', percentiles.map((column) => column.title), scale === 1 ? '/s' : 'ms', series));
+  }
+  if (made.length === 0 && rows.length > 1) made.push(cartesian(`${table.Title}: ${all[0].title}`, 'bar', rows, '/s', [{ name: all[0].title, data: all[0].values }]));
+  return made;
+}
+
+function svg(option, wide) {
+  const chart = echarts.init(null, null, { renderer: 'svg', ssr: true, width: wide ? 900 : 760, height: wide ? 520 : 380 });
+  chart.setOption({ animation: false, backgroundColor: '#fff', color: colours, textStyle: { fontFamily: 'sans-serif' }, ...option });
+  const text = chart.renderToSVGString();
+  chart.dispose();
+  return `${text}\n`;
+}
+
+const stale = new RegExp(`^${name}-\\d+-\\d+\\.svg$`);
+readdirSync(out).filter((file) => stale.test(file)).forEach((file) => rmSync(join(out, file)));
+let text = readFileSync(join(folder, 'tables.md'), 'utf8').split('\n## Every run')[0];
+study.Tables.slice(0, -1).forEach((table, i) => {
+  const images = charts(table).map((option, k) => {
+    const file = `${name}-${i + 1}-${k + 1}.svg`;
+    writeFileSync(join(out, file), svg(option, option.visualMap));
+    return `![${option.title.text.replaceAll('"', '')}](${file})\n\n`;
+  });
+  text = text.replace(`\n## ${table.Title}\n`, () => `\n## ${table.Title}\n\n${images.join('')}`.trimEnd() + '\n');
+});
+const page = join(out, `${name}.md`);
+const before = existsSync(page) ? readFileSync(page, 'utf8').split(`\n${conclusions}\n`)[1] : undefined;
+writeFileSync(page, `${text.trimEnd()}\n\n${conclusions}\n${before ?? '\n'}`);
+process.exit(0);
