@@ -42,8 +42,8 @@ const shown = (v) => (Number.isFinite(v) && v > 0 ? v : '-');
 function cartesian(title, kind, ticks, unit, series) {
   return {
     title: { text: title, left: 'center', textStyle: { fontSize: 15 } },
-    legend: { top: 28, type: 'plain' },
-    grid: { left: 70, right: 30, top: 70 + 22 * Math.floor(series.length / 4), bottom: 20, containLabel: true },
+    legend: { top: 32, type: 'plain' },
+    grid: { left: 70, right: 30, top: 80 + 22 * Math.floor(series.length / 4), bottom: 20, containLabel: true },
     xAxis: { type: 'category', data: ticks, axisLabel: { interval: 0, width: 110, overflow: 'break', fontSize: 11 } },
     yAxis: { type: hasLogAxis(series) ? 'log' : 'value', name: unit, nameTextStyle: { align: 'left' } },
     series: series.map((each) => ({ type: kind, symbolSize: 7, ...each, data: each.data.map(shown) })),
@@ -100,7 +100,8 @@ function svg(option, wide) {
 
 const stale = new RegExp(`^${name}-\\d+-\\d+\\.svg$`);
 readdirSync(out).filter((file) => stale.test(file)).forEach((file) => rmSync(join(out, file)));
-let text = readFileSync(join(folder, 'tables.md'), 'utf8').split('\n## Every run')[0];
+const command = (all, scale) => `    make study STUDY=${name}${scale ? ` SCALE=${scale}` : ''}`;
+let text = readFileSync(join(folder, 'tables.md'), 'utf8').split('\n## Every run')[0].replace(/^k6 x broker study(?:.*--scale ([\d.]+))?.*$/m, command);
 study.Tables.slice(0, -1).forEach((table, i) => {
   const images = charts(table).map((option, k) => {
     const file = `${name}-${i + 1}-${k + 1}.svg`;
