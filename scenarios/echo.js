@@ -31,7 +31,7 @@ export const options = {
     respond: { executor: 'consumers', vus: responders, exec: 'respond' },
     request: rate > 0
       ? { executor: 'open-arrival-rate', rate, duration, preAllocatedVUs: callers, exec: 'request' }
-      : { executor: 'constant-vus', vus: callers, duration, exec: 'request' },
+      : { executor: 'constant-vus', vus: callers, duration, exec: 'request', startTime: '2s' }, // the responders are ready by then,
   },
   thresholds: { checks: ['rate==1'], 'broker_errors{op:request}': ['count==0'] },
 };

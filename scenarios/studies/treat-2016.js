@@ -91,8 +91,8 @@ export const study = {
         cells: [{ name: '1024 B, 64 callers', settings: { SIZE: 1024, CALLERS: 64, RATE: 0 } }],
       },
       {
-        ...test, name: `${name}-share`, title: `${title}: load D as this machine carries it`, note: 'At 70 % of the most.', columns: [...most, ...columns],
-        rate: { test: `${name}-most`, share: 0.7 },
+        ...test, name: `${name}-share`, title: `${title}: load D as this machine carries it`, note: 'At half of the most.', columns: [...most, ...columns],
+        rate: { test: `${name}-most`, share: 0.5 },
         cells: [{ name: '1024 B', settings: { SIZE: 1024, CONNECTIONS: 25, CALLERS: 2000 } }],
       },
     ];
