@@ -3,6 +3,7 @@
 //   SENDERS     threads that send; 0 where another process does               1
 //   RECEIVERS   threads that receive; 0 where another process does            2
 //   ACK         on, or off: what is received is never acknowledged, as by one who dies before      on
+//   LEAVE       off, or on: each receiver leaves once, with a batch that it has not acknowledged, and comes again    off
 //   BATCH       messages of a batch, from 1 to so many at random              10
 //   MAX         messages per receive, at most                                 10
 //   PREFETCH    messages that may be with a receiver, and not acknowledged    1000
@@ -28,6 +29,7 @@ const senders = number('SENDERS', 1);
 const receivers = number('RECEIVERS', 2);
 if (senders + receivers === 0) throw new Error('SENDERS, RECEIVERS: one of them must be more than 0');
 const acks = choice('ACK', 'on', ['on', 'off']) === 'on';
+const leaves = choice('LEAVE', 'off', ['on', 'off']) === 'on';
 const prepared = choice('TOPIC_IS', 'anew', ['anew', 'prepared']) === 'prepared';
 const size = number('SIZE', 100, 41);
 const duration = `${seconds('DURATION', '30s')}s`;
@@ -69,9 +71,16 @@ export async function send() {
   await producer.send(batch);
 }
 
+let received = 0;
+let left = !leaves;
+
 export async function receive() {
   const batch = await consumer.receive({ max, wait: '500ms' });
-  if (acks) await consumer.ack(batch);
+  received += batch.length;
+  if (!left && received > 200) {
+    left = true;
+    await consumer.close();
+  } else if (acks) await consumer.ack(batch);
 }
 
 export { handleSummary } from 'k6/x/broker';

@@ -111,10 +111,11 @@ function topicOf(name) {
 }
 
 function tests(name) {
-  const { title, then, url, rows, settings = {} } = systems[name];
+  const { title, then, url, rows, broker, settings = {} } = systems[name];
   const cells = rows.map(cell);
   const common = { ...duration, ...settings, TOPIC: topicOf(name), BROKER_URL: url || undefined };
   const { SENDERS, RECEIVERS } = cells[cells.length - 1].settings;
+  const crash = { ...settings, BROKER_URL: url || undefined, SENDERS: 100, RECEIVERS: 4, RATE: 110, DURATION: '20s' };
   return [
     { name, title, note: then ? `Published of ${then}.` : 'Nothing is published of it: it came later, with Kafka 4.', script: '../senders-receivers.js', settings: common, columns, base: cells[0].name, cells },
     {
@@ -122,6 +123,15 @@ function tests(name) {
       note: 'On a schedule, at 70 % of the most that was sent above. The original has only the closed loop.',
       rate: { test: name, share: 0.7 },
       cells: [{ name: 'on a schedule', settings: { SENDERS, RECEIVERS } }],
+    },
+    {
+      name: `${name}-crash`, title: `${title}: crashes`, script: '../senders-receivers.js', settings: crash,
+      note: 'At 110 messages a second. scripts/study kills the broker, or one of its nodes, after 8 s and starts it again.',
+      columns: ['due', 'confirmed', 'received', 'lost', 'duplicated', 'redelivered', 'errors'].map((measured) => ({ title: measured, measured })),
+      cells: [
+        { name: 'each receiver leaves with a batch', settings: { TOPIC: topicOf(`${name}-leave`), LEAVE: 'on' } },
+        { name: 'the broker is killed', settings: { TOPIC: topicOf(`${name}-kill-${broker}`), LEAVE: __ENV.CRASHES && 'off' } },
+      ],
     },
   ];
 }

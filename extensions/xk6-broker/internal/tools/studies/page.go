@@ -19,7 +19,8 @@ func (r *Run) write() error {
 			{Text: s.Source.Citation, Link: s.Source.URL},
 			{Text: s.Original},
 			{Text: r.Command},
-			{Text: "Compare ratios within the study: the published numbers were measured on another machine."},
+			{Text: "Compare ratios within the study: the published numbers were measured on another machine. " +
+				"✗ is a run that is not valid, with the reasons. ? is a value that is not reliable."},
 		}
 	}
 	var left []string
@@ -70,7 +71,7 @@ func (r *Run) sweep(page *cells.Page) cells.Table {
 	})
 }
 
-// table returns the table of a test. Only valid runs have numbers; a row without one has the reason.
+// table returns the table of a test. A row with a run that is not valid has the reason.
 func (r *Run) table(t *Test) cells.Table {
 	table := cells.Table{Title: t.Title, Note: t.Note, Heads: []string{""}}
 	measured := cells.Measured(t.Columns, r.runs...)
@@ -88,16 +89,16 @@ func (r *Run) table(t *Test) cells.Table {
 	}
 	table.Heads = append(table.Heads, "confirmed means")
 	for _, cell := range t.Cells {
-		valid, others := r.runsOf(cell)
-		if len(valid)+len(others) == 0 {
+		runs := r.runsOf(cell)
+		if len(runs) == 0 {
 			continue
 		}
 		name, proof := cell.Name, ""
-		for _, o := range others {
-			name, proof = cell.Name+" ✗ "+o.Verdict(), cmp.Or(proof, o.Proof())
-		}
-		for _, o := range valid {
+		for _, o := range runs {
 			proof = cmp.Or(proof, o.Proof())
+			if !o.Valid() {
+				name = cell.Name + " ✗ " + o.Verdict()
+			}
 		}
 		row := []cells.Text{{Text: name}}
 		for _, c := range columns {
@@ -110,8 +111,7 @@ func (r *Run) table(t *Test) cells.Table {
 
 // numbers returns the published and the measured number of a cell, and their multiples of the base.
 func (r *Run) numbers(t *Test, cell *Cell, c *cells.Column) (row []cells.Text) {
-	valid, _ := r.runsOf(cell)
-	number := c.Spread(valid...)
+	number := r.number(cell, c)
 	published, text := cell.published(c)
 	if t.publishes(c) {
 		row = append(row, cells.Text{Text: text})
@@ -119,8 +119,7 @@ func (r *Run) numbers(t *Test, cell *Cell, c *cells.Column) (row []cells.Text) {
 	row = append(row, c.Show(number))
 	if t.divides(c) {
 		base := t.cell(t.Base)
-		valid, _ := r.runsOf(base)
-		against := c.Spread(valid...)
+		against := r.number(base, c)
 		before, _ := base.published(c)
 		doubt := cmp.Or(number.TooLow, number.TooHigh, against.TooLow, against.TooHigh)
 		row = append(row, ratio(published, before, true), ratio(number.Median, against.Median, doubt == ""))

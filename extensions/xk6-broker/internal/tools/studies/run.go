@@ -1,6 +1,7 @@
 package studies
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/cells"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/measure"
 )
 
 // Run runs a study, or resumes it.
@@ -108,8 +110,7 @@ func (r *Run) pace(c *cells.Cell) bool {
 func (r *Run) rate(p *Pace) int {
 	most, t := 0.0, r.Data.test(p.Test)
 	for _, c := range t.Cells {
-		valid, _ := r.runsOf(c)
-		most = max(most, t.Columns[0].Spread(valid...).Median)
+		most = max(most, r.number(c, t.Columns[0]).Median)
 	}
 	return int(p.Share * most)
 }
@@ -169,16 +170,31 @@ func (r *Run) facts(ctx context.Context) (cells.Facts, error) {
 	return facts, nil
 }
 
-// runsOf returns the runs of a cell: the valid ones, and the others.
-func (r *Run) runsOf(c *Cell) (valid, others []cells.Outcome) {
+// runsOf returns the runs of a cell.
+func (r *Run) runsOf(c *Cell) (all []cells.Outcome) {
 	for _, o := range r.runs {
-		switch {
-		case o.Row != c.row:
-		case o.Valid():
-			valid = append(valid, o)
-		default:
-			others = append(others, o)
+		if o.Row == c.row {
+			all = append(all, o)
 		}
 	}
-	return valid, others
+	return all
+}
+
+// number reads a column of a cell: of valid runs. Counts and rates are doubtful if only the
+// latencies of a run are not valid.
+func (r *Run) number(cell *Cell, c *cells.Column) measure.Spread {
+	var sound []cells.Outcome
+	doubt := ""
+	for _, o := range r.runsOf(cell) {
+		switch {
+		case o.Valid():
+			sound = append(sound, o)
+		case c.Unit != "ns" && o.Result != nil && o.Result.Verdict.Account:
+			sound = append(sound, o)
+			doubt = o.Verdict()
+		}
+	}
+	s := c.Spread(sound...)
+	s.TooLow = cmp.Or(s.TooLow, doubt)
+	return s
 }

@@ -52,6 +52,8 @@ func pretend(args []string) error {
 		Verdict: result.Verdict{Valid: true},
 	}
 	switch os.Getenv("ACKS") {
+	case "late":
+		r.Verdict = result.Verdict{Account: true, Reasons: []reason.Reason{reason.New(reason.PercentileNotReliable, reason.Invalid, nil)}}
 	case "spoilt":
 		r.Verdict = result.Verdict{Reasons: []reason.Reason{reason.New(reason.EndedEarly, reason.Invalid, reason.Values{"why": "no-iteration"})}}
 	}
@@ -140,6 +142,17 @@ func TestRun_NotValid_NoNumber(t *testing.T) {
 	spoilt := strings.Replace(file, "settings: { RATE: 1000 * SCALE }", "settings: { RATE: 1000 * SCALE, ACKS: 'spoilt' }", 1)
 	_, text := done(t, folder(t, spoilt), false)
 	for _, want := range []string{"| two | 800/s | 1500/s | 2 | – |", "| one ✗ NOT VALID: ", " | 400/s | – | 1 | – |"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in %s", want, text)
+		}
+	}
+}
+
+// Rates of a run of which only the latencies are not valid are doubtful.
+func TestRun_LatenciesNotValid_RatesDoubtful(t *testing.T) {
+	late := strings.Replace(file, "settings: { RATE: 1000 * SCALE }", "settings: { RATE: 1000 * SCALE, ACKS: 'late' }", 1)
+	_, text := done(t, folder(t, late), false)
+	for _, want := range []string{"| two | 800/s | 1500/s | 2 | 3? |", "| one ✗ NOT VALID: percentile-not-reliable | 400/s | 500/s? | 1 | 1? |"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in %s", want, text)
 		}
