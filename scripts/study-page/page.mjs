@@ -33,19 +33,22 @@ function columns({ Heads, Rows }) {
 // A duration is shown in milliseconds; its raw value is in nanoseconds.
 const isDuration = (column) => column.texts.some((text) => /^[\d.]+(µs|ms|s|m|ns)/.test(text));
 const known = (values) => values.filter((v) => Number.isFinite(v) && v > 0);
-const hasLogAxis = (series) => {
-  const values = known(series.flatMap((each) => each.data));
-  return Math.max(...values) > 30 * Math.min(...values);
-};
 const shown = (v) => (Number.isFinite(v) && v > 0 ? v : '-');
 
+// cartesian draws lines or bars; many bars lie.
 function cartesian(title, kind, ticks, unit, series) {
+  const values = known(series.flatMap((each) => each.data));
+  const isLog = Math.max(...values) > 30 * Math.min(...values);
+  const least = 10 ** Math.floor(Math.log10(Math.min(...values)));
+  const lies = kind === 'bar' && ticks.length > 6;
+  const categories = { type: 'category', data: ticks, axisLabel: { interval: 0, width: lies ? 260 : 110, overflow: 'break', fontSize: 11 }, inverse: lies };
+  const numbers = { type: isLog ? 'log' : 'value', ...(isLog && { min: least, startValue: least }), name: unit, nameTextStyle: { align: 'left' } };
   return {
-    title: { text: title, left: 'center', textStyle: { fontSize: 15 } },
+    title: { text: title, left: 'center', textStyle: { fontSize: 14 } },
     legend: { top: 32, type: 'plain' },
-    grid: { left: 70, right: 30, top: 80 + 22 * Math.floor(series.length / 4), bottom: 20, containLabel: true },
-    xAxis: { type: 'category', data: ticks, axisLabel: { interval: 0, width: 110, overflow: 'break', fontSize: 11 } },
-    yAxis: { type: hasLogAxis(series) ? 'log' : 'value', name: unit, nameTextStyle: { align: 'left' } },
+    grid: { left: 40, right: 70, top: 80 + 22 * Math.floor(series.length / 4), bottom: 20, containLabel: true },
+    xAxis: lies ? numbers : categories,
+    yAxis: lies ? categories : numbers,
     series: series.map((each) => ({ type: kind, symbolSize: 7, ...each, data: each.data.map(shown) })),
   };
 }
@@ -78,13 +81,17 @@ function charts(table) {
       const series = [];
       if (known(column.publishedRatio).length > 1) series.push({ name: 'published', data: column.publishedRatio });
       series.push({ name: 'measured', data: column.ratio });
-      made.push(cartesian(`${table.Title}: ${column.title}, as a multiple of "${rows[column.ratio.indexOf(1)] ?? 'the base'}"`, 'bar', rows, '× base', series));
+      made.push(cartesian(`${table.Title}: ${column.title} as a multiple of the base`, 'bar', rows, '× base', series));
     });
   }
-  if (percentiles.length > 2) {
+  if (percentiles.length > 1 && rows.length > 0) {
     const scale = isDuration(percentiles[0]) ? 1e-6 : 1;
-    const series = rows.map((row, i) => ({ name: row, data: percentiles.map((column) => column.values[i] * scale) }));
-    made.push(cartesian(table.Title, 'line', percentiles.map((column) => column.title), scale === 1 ? '/s' : 'ms', series));
+    const unit = scale === 1 ? '/s' : 'ms';
+    if (rows.length > colours.length) {
+      made.push(cartesian(table.Title, 'bar', rows, unit, percentiles.map((column) => ({ name: column.title, data: column.values.map((v) => v * scale) }))));
+    } else if (percentiles.length > 2) {
+      made.push(cartesian(table.Title, 'line', percentiles.map((column) => column.title), unit, rows.map((row, i) => ({ name: row, data: percentiles.map((column) => column.values[i] * scale) }))));
+    }
   }
   if (made.length === 0 && rows.length > 1) made.push(cartesian(`${table.Title}: ${all[0].title}`, 'bar', rows, '/s', [{ name: all[0].title, data: all[0].values }]));
   return made;
