@@ -119,5 +119,5 @@ study.Tables.slice(0, -1).forEach((table, i) => {
 });
 const page = join(out, `${name}.md`);
 const before = existsSync(page) ? readFileSync(page, 'utf8').split(`\n${conclusions}\n`)[1] : undefined;
-writeFileSync(page, `${text.trimEnd()}\n\n${conclusions}\n${before ?? '\n'}`);
+writeFileSync(page, `${text.trimEnd()}\n\n${conclusions}\n\n${(before ?? "").trim()}\n`);
 process.exit(0);
