@@ -105,6 +105,25 @@ function svg(option, wide) {
   return `${text}\n`;
 }
 
+// overview shows the most of each system in a study of many, grouped by the meaning of a confirmation.
+function overview(tables) {
+  const systems = tables.filter((table) => table.Rows.length > 1 && table.Heads.includes('confirmed means')).flatMap((table) => {
+    const first = columns(table)[0];
+    if (!first?.texts.some((text) => text.includes('/s'))) return [];
+    const most = Math.max(...known(first.values));
+    if (!Number.isFinite(most)) return [];
+    const row = table.Rows[first.values.indexOf(most)].map((cell) => cell.Text);
+    return [{ title: table.Title, proof: row.at(-1), cell: row[0].split(' ✗')[0], most, text: first.texts[first.values.indexOf(most)], column: first.title }];
+  });
+  if (systems.length < 4) return '';
+  systems.sort((a, b) => a.proof.localeCompare(b.proof) || b.most - a.most);
+  const file = `${name}-0-1.svg`;
+  const option = cartesian('The most of each system', 'bar', systems.map((each) => `${each.title} (${each.proof.split(':')[0]})`), '/s', [{ name: systems[0].column, data: systems.map((each) => each.most) }]);
+  writeFileSync(join(out, file), svg(option, true));
+  const rows = systems.map((each) => `| ${each.proof} | ${each.title} | ${each.text} | ${each.cell} |`);
+  return `\n## Overview, by what a confirmation means\n\n![The most of each system](${file})\n\n| confirmed means | system | the most ${systems[0].column} | by |\n|---|---|---:|---|\n${rows.join('\n')}\n`;
+}
+
 const stale = new RegExp(`^${name}-\\d+-\\d+\\.svg$`);
 readdirSync(out).filter((file) => stale.test(file)).forEach((file) => rmSync(join(out, file)));
 const command = (all, scale) => `    make study STUDY=${name}${scale ? ` SCALE=${scale}` : ''}`;
@@ -117,7 +136,8 @@ study.Tables.slice(0, -1).forEach((table, i) => {
   });
   text = text.replace(`\n## ${table.Title}\n`, () => `\n## ${table.Title}\n\n${images.join('')}`.trimEnd() + '\n');
 });
+text = text.replace('\n## ', () => `${overview(study.Tables.slice(0, -1))}\n## `);
 const page = join(out, `${name}.md`);
 const before = existsSync(page) ? readFileSync(page, 'utf8').split(`\n${conclusions}\n`)[1] : undefined;
-writeFileSync(page, `${text.trimEnd()}\n\n${conclusions}\n\n${(before ?? "").trim()}\n`);
+writeFileSync(page, `${text.trimEnd()}\n\n${conclusions}\n\n${(before ?? '').trim()}\n`);
 process.exit(0);
