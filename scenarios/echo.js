@@ -1,7 +1,7 @@
-// Requests, and replies of the same size, at a fixed arrival rate, each compared with the other, byte by byte.
+// Request and a reply of the same size at a fixed arrival rate, each compared with the other, byte by byte.
 //
 //   SIZE         bytes of a request, and of its reply           256
-//   RATE         requests per second; 0: each caller as fast as it is answered    500
+//   RATE         requests per second                            500
 //   DURATION     of the sending                                 10s
 //   CONNECTIONS  that the requests share                        1
 //   RESPONDERS   VUs that answer                                4, and 1 where each consumer gets every message
@@ -15,9 +15,6 @@ import { check } from 'k6';
 import { inGroup, number, seconds, topicNamed, url } from './lib/settings.js';
 
 const size = number('SIZE', 256, 64);
-const rate = number('RATE', 500);
-const callers = number('CALLERS', 200, 1);
-const duration = `${seconds('DURATION', '10s')}s`;
 const timeout = `${seconds('TIMEOUT', '5s')}s`;
 const topic = topicNamed('xk6-echo');
 const conn = broker.connect(url);
@@ -29,9 +26,9 @@ const responders = number('RESPONDERS', conn.features.fanout && !conn.features.g
 export const options = {
   scenarios: {
     respond: { executor: 'consumers', vus: responders, exec: 'respond' },
-    request: rate > 0
-      ? { executor: 'open-arrival-rate', rate, duration, preAllocatedVUs: callers, exec: 'request' }
-      : { executor: 'constant-vus', vus: callers, duration, exec: 'request', startTime: '2s' }, // the responders are ready by then,
+    request: {
+      executor: 'open-arrival-rate', rate: number('RATE', 500, 1), duration: `${seconds('DURATION', '10s')}s`, preAllocatedVUs: number('CALLERS', 200, 1), exec: 'request',
+    },
   },
   thresholds: { checks: ['rate==1'], 'broker_errors{op:request}': ['count==0'] },
 };

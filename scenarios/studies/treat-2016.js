@@ -1,4 +1,4 @@
-// Tyler Treat's five loads, request and reply: make study STUDY=treat-2016
+// Tyler Treat's five loads, messages that come back to their sender: make study STUDY=treat-2016
 //
 //   SYSTEMS    which of them, separated by commas    rabbitmq,kafka,redis,nats
 //   LOADS      which of A, B, C, D, E                A,B,C,D,E
@@ -16,7 +16,7 @@ const loads = {
   A: { SIZE: 256, RATE: 3000 },
   B: { SIZE: 1024, RATE: 3000 },
   C: { SIZE: 5 * 1024, RATE: 2000 },
-  D: { SIZE: 1024, RATE: 20000, CONNECTIONS: 25, CALLERS: 2000 },
+  D: { SIZE: 1024, RATE: 20000, PRODUCERS: 25 },
   E: { SIZE: 1000 * 1000, RATE: 100 },
 };
 // As its text has it, which is rounded, or as read off its charts, where lines that are plateaus at their end are taken for the greatest.
@@ -48,18 +48,14 @@ function query(url, more) {
 const warmup = 5;
 const common = { DURATION: `${warmup + Math.max(1, seconds('DURATION', '30s') * SCALE)}s`, BROKER_WARMUP: `${warmup}s` };
 const names = some('SYSTEMS', Object.keys(systems));
-const columns = [
-  ...['p50', 'p99', 'p99.9', 'p99.99', 'p99.999', 'p99.9999', 'max'].map((of) => ({ title: of, measured: `request_latency ${of}` })),
-  { title: 'sent p99.9', measured: 'request_time p99.9' }, { title: 'sent max', measured: 'request_time max' }, { title: 'errors', measured: 'errors' },
-];
-const most = [{ title: 'requests', measured: 'sent rate' }];
+const columns = ['p50', 'p99', 'p99.9', 'p99.99', 'p99.999', 'p99.9999', 'max'];
 
 /** @type {import('k6/x/broker').Study} */
 export const study = {
-  title: 'Treat 2016: the latency of requests and replies',
+  title: 'Treat 2016: message queue latency',
   source: { citation: 'Tyler Treat, Benchmarking Message Queue Latency, Brave New Geek, 13 February 2016', url: 'https://bravenewgeek.com/benchmarking-message-queue-latency/' },
   original: 'Two m4.xlarge of AWS (2.4 GHz Haswell, 16 GB), one for the broker and one for the load; 30 seconds each',
-  question: 'How long does a request wait for its reply at a fixed rate, over the whole distribution, and what does a measurement hide that does not count from when a request was due?',
+  question: 'How long does a message take through a broker at a fixed rate, over the whole distribution, and what does a measurement hide that does not count from when a message was due?',
   brokers: names.map((name) => systems[name].broker),
   claims: [
     'RabbitMQ stays below a millisecond up to p99.7; Kafka leaves the others from p94 on.',
@@ -68,33 +64,25 @@ export const study = {
   ],
   changed: [
     'Broker and load generator are one machine.',
-    'There the client was subscribed to what it published itself, and a request went through the broker once. Here somebody answers, and it goes through it twice.',
-    'Each reply is compared with its request, byte by byte. There it was not, and some replies of 1 MB came faster than the network could have brought them; of these nothing is shown as published.',
+    'There a request was sent when the one before had come back. Here the schedule goes on, in loops in Go.',
+    'Each message is checked for damage. There it was not, and some messages of 1 MB came faster than the network could have brought them; of these nothing is shown as published.',
     '1 MB is 1,000,000 bytes here, which Kafka takes by default.',
-    'There a request was sent when the reply before it had come, and what that had kept from being measured was added by computation; here the schedule goes on, and all is measured.',
+    'There the delay that the waiting had kept from being measured was added by computation; here all of it is measured.',
     'Redis 2.8, RabbitMQ 3.6, Kafka 0.8 and NATS 0.7 are current versions here, with current clients.',
   ],
   repeat: 1,
-  tests: names.flatMap((name) => {
-    const { title, then, url } = systems[name];
-    const test = { script: '../echo.js', settings: { ...common, BROKER_URL: url || undefined }, columns };
-    return [
-      {
-        ...test, name, title,
-        note: `Published of ${then}. Latency is from when a request was due (corrected); "sent" is from when it was sent (uncorrected). A percentile is there where at least ten samples lie beyond it.`,
-        cells: some('LOADS', Object.keys(loads)).map((load) => ({
-          name: `${load}: ${loads[load].SIZE} B, ${loads[load].RATE}/s`, settings: loads[load], published: published[name][load],
-        })),
-      },
-      {
-        ...test, name: `${name}-most`, title: `${title}: the most`, note: 'Each caller asks when it has its reply.', columns: most,
-        cells: [{ name: '1024 B, 64 callers', settings: { SIZE: 1024, CALLERS: 64, RATE: 0 } }],
-      },
-      {
-        ...test, name: `${name}-share`, title: `${title}: load D as this machine carries it`, note: 'At half of the most.', columns: [...most, ...columns],
-        rate: { test: `${name}-most`, share: 0.5 },
-        cells: [{ name: '1024 B', settings: { SIZE: 1024, CONNECTIONS: 25, CALLERS: 2000 } }],
-      },
-    ];
-  }),
+  tests: names.map((name) => ({
+    name,
+    title: systems[name].title,
+    note: `Published of ${systems[name].then}. Latency is from when a message was due (corrected); "sent" is from when it was sent (uncorrected). A percentile is there where at least ten samples lie beyond it.`,
+    script: '../producer-consumer.js',
+    settings: { ...common, BROKER_URL: systems[name].url || undefined },
+    columns: [
+      ...columns.map((of) => ({ title: of, measured: `e2e_latency ${of}` })),
+      { title: 'sent p99.9', measured: 'e2e_time p99.9' }, { title: 'sent max', measured: 'e2e_time max' }, { title: 'lost', measured: 'lost' },
+    ],
+    cells: some('LOADS', Object.keys(loads)).map((load) => ({
+      name: `${load}: ${loads[load].SIZE} B, ${loads[load].RATE}/s`, settings: loads[load], published: published[name][load],
+    })),
+  })),
 };
