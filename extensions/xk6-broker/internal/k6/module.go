@@ -236,7 +236,8 @@ func (in *instance) use() (*lib.State, error) {
 func (r *run) start(state *lib.State, execution *lib.ExecutionState) {
 	r.state.Store(&testState{
 		samples: state.Samples, builtin: state.BuiltinMetrics, runTags: execution.Test.RunTags, execution: execution,
-		stored: stored(r.usage), budget: samples.BudgetFor(executors.Planned(execution)), cpu: machine.CPU(), began: time.Now(),
+		stored: stored(r.usage), budget: samples.BudgetFor(executors.Planned(execution)),
+		cpu: machine.CPU(), began: time.Now(),
 	})
 	r.hearSignals()
 	r.collector.Start(driver.Now() - int64(execution.GetCurrentTestRunDuration()))
