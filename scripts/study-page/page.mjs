@@ -33,6 +33,7 @@ function columns({ Heads, Rows }) {
 // A duration is shown in milliseconds; its raw value is in nanoseconds.
 const isDuration = (column) => column.texts.some((text) => /^[\d.]+(µs|ms|s|m|ns)/.test(text));
 const known = (values) => values.filter((v) => Number.isFinite(v) && v > 0);
+// shown leaves a gap for a value that is not known. A row of a run that is not valid keeps its ✗.
 const shown = (v) => (Number.isFinite(v) && v > 0 ? v : '-');
 
 // cartesian draws lines or bars; many bars lie.
@@ -64,16 +65,16 @@ function heat(title, rows, column) {
     xAxis: { type: 'category', data: xs, name: 'requests at a time', nameLocation: 'middle', nameGap: 30 },
     yAxis: { type: 'category', data: ys, name: 'in a request' },
     visualMap: { min: 0, max: Math.max(...known(column.values)), right: 5, top: 'middle', dimension: 2, inRange: { color: ['#f7fbff', '#6baed6', '#08306b'] } },
-    series: [{ type: 'heatmap', data, label: { show: true, fontSize: 9, formatter: ({ value }) => (value[2] >= 1000 ? `${Math.round(value[2] / 1000)}k` : value[2]) } }],
+    series: [{ type: 'heatmap', data, label: { show: true, fontSize: 9, formatter: ({ value, dataIndex }) => `${value[2] >= 1000 ? `${Math.round(value[2] / 1000)}k` : value[2]}${column.texts[dataIndex].endsWith('?') ? '?' : ''}` } }],
   };
 }
 
 // charts returns the charts of a table: a heat map of pairs; multiples of the base; a curve for each row with several columns of one unit; or bars.
 function charts(table) {
   const all = columns(table).filter((column) => known(column.values).length > 0);
-  const rows = table.Rows.map((row) => row[0].Text.split(' ✗')[0]);
+  const rows = table.Rows.map((row) => row[0].Text.replace(/ ✗.*/, ' ✗'));
   if (all.length === 0) return [];
-  if (rows.length > 2 && rows.every((row) => /^\d+ × \d+$/.test(row))) return [heat(`${table.Title}: ${all[0].title}`, table.Rows, all[0])];
+  if (rows.length > 2 && rows.every((row) => /^\d+ × \d+( ✗)?$/.test(row))) return [heat(`${table.Title}: ${all[0].title}`, table.Rows, all[0])];
   const percentiles = all.filter((column) => /^(p[\d.]+|tenth \d+)$/.test(column.title));
   const made = [];
   if (rows.length > 1) {
