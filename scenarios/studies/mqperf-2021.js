@@ -115,7 +115,7 @@ function tests(name) {
   const cells = rows.map(cell);
   const common = { ...duration, ...settings, TOPIC: topicOf(name), BROKER_URL: url || undefined };
   const { SENDERS, RECEIVERS } = cells[cells.length - 1].settings;
-  const crash = { ...settings, BROKER_URL: url || undefined, SENDERS: 100, RECEIVERS: 4, RATE: 110, DURATION: '20s' };
+  const crash = { ...settings, BROKER_URL: url || undefined, SENDERS: 100, RECEIVERS: 4, RATE: 110, DURATION: '30s', ...(settings.PARTITIONS && { PARTITIONS: 6 }) };
   return [
     { name, title, note: then ? `Published of ${then}.` : 'Nothing is published of it: it came later, with Kafka 4.', script: '../senders-receivers.js', settings: common, columns, base: cells[0].name, cells },
     {
@@ -126,7 +126,7 @@ function tests(name) {
     },
     {
       name: `${name}-crash`, title: `${title}: crashes`, script: '../senders-receivers.js', settings: crash,
-      note: 'At 110 messages a second. scripts/study kills the broker, or one of its nodes, after 8 s and starts it again.',
+      note: 'At 110 messages a second. scripts/study kills the broker, or one of its nodes, amid the run and starts it again.',
       columns: ['due', 'confirmed', 'received', 'lost', 'duplicated', 'redelivered', 'errors'].map((measured) => ({ title: measured, measured })),
       cells: [
         { name: 'each receiver leaves with a batch', settings: { TOPIC: topicOf(`${name}-leave`), LEAVE: 'on' } },
