@@ -15,6 +15,7 @@ if (!folder) {
 const conclusions = '## What agrees, and what does not';
 const colours = ['#1f77b4', '#ff7f0e', '#2ca02c', '#d62728', '#9467bd', '#8c564b', '#e377c2', '#7f7f7f'];
 const study = JSON.parse(readFileSync(join(folder, 'study.json'), 'utf8'));
+study.Tables.forEach((table) => { table.Rows ??= []; }); // of a test that has not run yet
 
 // columns returns the columns of numbers: their title, the published and the measured values, and the multiples of the base.
 function columns({ Heads, Rows }) {
