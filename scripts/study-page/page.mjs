@@ -42,7 +42,7 @@ function cartesian(title, kind, ticks, unit, series) {
   const values = known(series.flatMap((each) => each.data));
   const isLog = Math.max(...values) > 30 * Math.min(...values);
   const least = 10 ** Math.floor(Math.log10(Math.min(...values)));
-  const lies = kind === 'bar' && ticks.length > 6;
+  const lies = kind === 'bar' && ticks.length > 5;
   const categories = { type: 'category', data: ticks, axisLabel: { interval: 0, width: lies ? 260 : 110, overflow: 'break', fontSize: 11 }, inverse: lies };
   const numbers = { type: isLog ? 'log' : 'value', ...(isLog && { min: least, startValue: least }), name: unit, nameTextStyle: { align: 'left' } };
   return {
@@ -128,8 +128,12 @@ function overview(tables) {
 
 const stale = new RegExp(`^${name}-\\d+-\\d+\\.svg$`);
 readdirSync(out).filter((file) => stale.test(file)).forEach((file) => rmSync(join(out, file)));
-const command = (all, scale) => `    make study STUDY=${name}${scale ? ` SCALE=${scale}` : ''}`;
-let text = readFileSync(join(folder, 'tables.md'), 'utf8').split('\n## Every run')[0].replace(/^k6 x broker study(?:.*--scale ([\d.]+))?.*$/m, command);
+const command = (line) => {
+  const [scale, repeat] = ['scale', 'repeat'].map((flag) => line.match(new RegExp(`--${flag} (\\S+)`))?.[1]);
+  if (repeat) return `    SCALE=${scale ?? 1} scripts/study ${name} --repeat ${repeat}`;
+  return `    make study STUDY=${name}${scale ? ` SCALE=${scale}` : ''}`;
+};
+let text = readFileSync(join(folder, 'tables.md'), 'utf8').split('\n## Every run')[0].replace(/^k6 x broker study.*$/m, command);
 study.Tables.slice(0, -1).forEach((table, i) => {
   const images = charts(table).map((option, k) => {
     const file = `${name}-${i + 1}-${k + 1}.svg`;
