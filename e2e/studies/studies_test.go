@@ -17,8 +17,7 @@ func TestMain(m *testing.M) { harness.Main(m, "1") }
 
 var leftOut = regexp.MustCompile(`(?m)^left out: ([\w-]+): `)
 
-// Each study runs at a five-hundredth of its length: every test has a row, of which a number or the
-// reason why there is none; and its page has charts.
+// Each study runs at a five-hundredth of its length. Every test has rows, and the page has charts.
 func TestStudies_RealServers_EveryTestHasRows(t *testing.T) {
 	root := harness.Repo()
 	files, err := filepath.Glob(filepath.Join(root, "scenarios", "studies", "*.js"))

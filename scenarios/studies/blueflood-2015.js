@@ -22,7 +22,7 @@ function published(size, concurrency) {
 }
 
 const common = {
-  BROKER_URL: stores[store] || undefined, SIZE: 16, WARMUP: '0s', DURATION: seconds(180), PAUSE: seconds(10), BROKER_WARMUP: seconds(60),
+  BROKER_URL: stores[store] || undefined, SIZE: 16, WARMUP: '0s', DURATION: seconds(Math.max(180, 2 / SCALE)), PAUSE: seconds(10), BROKER_WARMUP: seconds(60),
 };
 
 /** @type {import('k6/x/broker').Study} */

@@ -2,7 +2,7 @@
 //
 //   scripts/study-page/page.mjs NAME FOLDER [OUT]
 //
-// What follows the heading of the conclusions in a page that exists is kept.
+// It keeps the conclusions of an existing page.
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as echarts from 'echarts';
@@ -37,20 +37,20 @@ const known = (values) => values.filter((v) => Number.isFinite(v) && v > 0);
 // shown leaves a gap for a value that is not known. A row of a run that is not valid keeps its ✗.
 const shown = (v) => (Number.isFinite(v) && v > 0 ? v : '-');
 
-// cartesian draws lines or bars; many bars lie.
+// cartesian draws lines or bars, many bars horizontally.
 function cartesian(title, kind, ticks, unit, series) {
   const values = known(series.flatMap((each) => each.data));
   const isLog = Math.max(...values) > 30 * Math.min(...values);
   const least = 10 ** Math.floor(Math.log10(Math.min(...values)));
-  const lies = kind === 'bar' && ticks.length > 5;
-  const categories = { type: 'category', data: ticks, axisLabel: { interval: 0, width: lies ? 260 : 110, overflow: 'break', fontSize: 11 }, inverse: lies };
+  const horizontal = kind === 'bar' && ticks.length > 5;
+  const categories = { type: 'category', data: ticks, axisLabel: { interval: 0, width: horizontal ? 260 : 110, overflow: 'break', fontSize: 11 }, inverse: horizontal };
   const numbers = { type: isLog ? 'log' : 'value', ...(isLog && { min: least, startValue: least }), name: unit, nameTextStyle: { align: 'left' } };
   return {
     title: { text: title, left: 'center', textStyle: { fontSize: 14 } },
     legend: { top: 32, type: 'plain' },
     grid: { left: 40, right: 70, top: 80 + 22 * Math.floor(series.length / 4), bottom: 20, containLabel: true },
-    xAxis: lies ? numbers : categories,
-    yAxis: lies ? categories : numbers,
+    xAxis: horizontal ? numbers : categories,
+    yAxis: horizontal ? categories : numbers,
     series: series.map((each) => ({ type: kind, symbolSize: 7, ...each, data: each.data.map(shown) })),
   };
 }
