@@ -139,6 +139,20 @@ func (s *Series) Fail(op string, kind driver.Kind) {
 	now.errors[recording.ErrorKey{Op: op, Kind: string(kind)}]++
 }
 
+// Unsent fails messages of an operation that were due at one time and were never handed over.
+func (s *Series) Unsent(op string, n int, at Timing, kind driver.Kind) {
+	loop, now, due := recording.Open, driver.Now(), at.Due
+	if due == 0 {
+		loop, due = recording.Closed, now
+	} else {
+		s.add(recording.Due, int64(n))
+	}
+	for range n {
+		s.Fail(op, kind)
+		s.record(0, loop, recording.FailedLatency, due, now-due)
+	}
+}
+
 // mostShards is the greatest number of shards of a recorder.
 const mostShards = 8
 

@@ -228,21 +228,33 @@ func (l *produceLoop) land(f *flight) {
 	l.flying.Done()
 }
 
-// abandon counts the rest of the schedule as due if ctx ended before it was sent. Random arrivals
-// have their average number.
+// abandon counts the rest of the schedule as due if ctx ended before it was sent.
 func (l *produceLoop) abandon() {
 	if l.schedule == nil || l.due == never {
 		return
 	}
-	even := l.Share.Of(schedule.Even(l.Schedule()))
-	n, ends := schedule.Count(even)
-	if l.Duration > 0 {
-		n, ends = schedule.Until(even, l.Duration-1), true
-	}
-	if count := l.Share.Count(l.Count); l.Count > 0 && (!ends || count < n) {
-		n = count
-	}
-	all := max(l.next, l.share.Count(n))
+	all := max(l.next, l.share.Count(l.all()))
 	l.sender.series.Load().add(recording.Due, int64(all-l.next)) //gosec:disable G115 -- a count
 	l.next = all
+}
+
+// all returns the number of messages of the schedule that are this process's. Random arrivals have
+// their average number.
+func (p Produce) all() uint64 {
+	even := p.Share.Of(schedule.Even(p.Schedule()))
+	n, ends := schedule.Count(even)
+	if p.Duration > 0 {
+		n, ends = schedule.Until(even, p.Duration-1), true
+	}
+	if count := p.Share.Count(p.Count); p.Count > 0 && (!ends || count < n) {
+		n = count
+	}
+	return n
+}
+
+// Unsent counts the whole schedule as due, because no sender could be opened.
+func (p Produce) Unsent(series *Series) {
+	if p.Schedule != nil {
+		series.add(recording.Due, int64(p.all())) //gosec:disable G115 -- a count
+	}
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -154,20 +155,16 @@ func (s *Sender) take(ctx context.Context, w *window, least, most int64) (n int6
 
 // refuse fails a flight that was never handed over.
 func (s *Sender) refuse(f *flight, err error) {
-	now := driver.Now()
-	series := s.series.Load()
-	if f.loop == recording.Open {
+	series, at, kind := s.series.Load(), Timing{Due: f.due[0]}, s.pub.driver.KindOf(err)
+	switch {
+	case f.op == "send":
+		series.Unsent("send", len(f.batch), at, kind)
+	case f.loop == recording.Open: // [Sender.Request] counts the failure
 		series.add(recording.Due, int64(len(f.batch)))
 	}
-	for i, due := range f.due {
-		if f.loop == recording.Closed {
-			due = now
-		}
-		if f.op == "send" {
-			series.Fail("send", s.pub.driver.KindOf(err))
-			series.record(s.shard, f.loop, recording.FailedLatency, due, now-due)
-		}
-		f.receipts[i] = Receipt{Due: due, Confirmed: now, Err: s.wrap(f.op, err)}
+	now := driver.Now()
+	for i := range f.receipts {
+		f.receipts[i] = Receipt{Due: cmp.Or(at.Due, now), Confirmed: now, Err: s.wrap(f.op, err)}
 	}
 	f.end(f)
 }

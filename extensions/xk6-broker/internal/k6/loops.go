@@ -55,6 +55,7 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 		for i := range all {
 			pub, err := p.open(ctx, vu+uint64(i), series)
 			if err != nil {
+				loop.Unsent(series)
 				return nil, err
 			}
 			all[i] = pub.NewSender(p.mode(loop.Payload.Bodies == nil), series)

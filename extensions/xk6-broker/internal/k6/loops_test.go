@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"go.k6.io/k6/v2/lib"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason/reasontest"
 )
@@ -123,5 +125,29 @@ func TestALoopOfFewerConsumersHasWhatTheOthersHeld(t *testing.T) {
 		s.mustRun(`globalThis.all = (await c.consume({ count: 30, consumers: 3, work: '1ms' })).received;
 			for (let more = 1; more > 0 && all < 200;) { const next = ` + rest + `; all += more = next.received; }
 			if (all < 200) throw new Error(all + ' of 200');`)
+	}
+}
+
+// A producer that cannot connect sends nothing: its messages were due all the same.
+func TestSend_NoConnection_MessagesWereDue(t *testing.T) {
+	driver.Register(driver.Driver{
+		Name: "unreachable", Schemes: []string{"unreachable"}, Features: driver.Features{Start: driver.StartNew, Headers: true},
+		Open: func(context.Context, driver.Target) (driver.Conn, error) { return nil, syscall.ECONNREFUSED },
+	})
+	s := newScript(t).begin()
+	const scenario = `{ "p": { "executor": "constant-arrival-rate", "rate": 10, "duration": "1s", "preAllocatedVUs": 1 } }`
+	if err := json.Unmarshal([]byte(scenario), &s.state.Options.Scenarios); err != nil {
+		t.Fatal(err)
+	}
+	s.state.GetScenarioGlobalVUIter = func() uint64 { return 0 }
+	s.ctx = lib.WithScenarioState(s.ctx, &lib.ScenarioState{Name: "p", StartTime: time.Now()})
+	for _, call := range []string{`send(['a', 'b', 'c'])`, `produce({ rate: 100, duration: '1s' })`} {
+		if _, err := s.run(`await broker.connect('unreachable://127.0.0.1:7').producer('events').` + call); err == nil {
+			t.Fatalf("%s resolved without a connection", call)
+		}
+	}
+	result := s.module.run.buildResult()
+	if n := result.Topics[0].Counts["due"]; n != 103 || !reasontest.Has(result.Verdict.Invalid(), "load-incomplete why=due count=103") {
+		t.Errorf("%d due, %q", n, reasontest.Codes(result.Verdict.Reasons))
 	}
 }

@@ -93,7 +93,7 @@ func (p *producer) open(ctx context.Context, vu uint64, series *engine.Series) (
 // ready resolves, when the producer is open, to the proof of its confirmations.
 func (p *producer) ready() *sobek.Promise {
 	made, settle := p.conn.in.promise("ready")
-	p.withSender(settle, func(_ context.Context, s *engine.Sender, _ int64) {
+	p.withSender(settle, unsent{}, func(_ context.Context, s *engine.Sender, _ int64) {
 		proof := s.Proof()
 		settle(map[string]any{"confirm": proof.Confirm, "how": proof.How}, nil)
 	})
@@ -104,9 +104,16 @@ func (p *producer) ready() *sobek.Promise {
 // opened, in ns.
 type senderWork func(ctx context.Context, s *engine.Sender, opening int64)
 
+// unsent are messages of an operation that wait for a sender.
+type unsent struct {
+	op string
+	n  int
+	at engine.Timing
+}
+
 // withSender calls work with this VU's sender, which it opens if need be. With an open sender, work
-// runs on the event loop.
-func (p *producer) withSender(settle settler, work senderWork) {
+// runs on the event loop. Messages fail if there is no sender.
+func (p *producer) withSender(settle settler, waiting unsent, work senderWork) {
 	in := p.conn.in
 	series, err := p.conn.series(p.config.Topic, "")
 	if err != nil {
@@ -123,6 +130,7 @@ func (p *producer) withSender(settle settler, work senderWork) {
 	go func() {
 		pub, err := p.open(ctx, vu, series)
 		if err != nil {
+			series.Unsent(waiting.op, waiting.n, waiting.at, p.conn.address.Driver.KindOf(err))
 			settle(nil, err)
 			return
 		}
@@ -201,7 +209,7 @@ func (p *producer) dispatch(v sobek.Value) (*sobek.Promise, error) {
 	finished := func(receipts []engine.Receipt) {
 		settle(outcome(func() (any, error) { return p.receipts(receipts, single) }), nil)
 	}
-	p.withSender(settle, func(ctx context.Context, s *engine.Sender, opening int64) {
+	p.withSender(settle, unsent{"send", len(batch), due}, func(ctx context.Context, s *engine.Sender, opening int64) {
 		if p.conn.address.Driver.Features.Async {
 			s.Send(ctx, batch, due.After(opening), finished)
 			return

@@ -47,10 +47,11 @@ func (p *producer) request(v, opts sobek.Value) (*sobek.Promise, error) {
 		vu = state.VUID
 	}
 	made, settle := p.conn.in.promise("request")
-	p.withSender(settle, func(ctx context.Context, s *engine.Sender, opening int64) {
+	p.withSender(settle, unsent{"request", 1, due}, func(ctx context.Context, s *engine.Sender, opening int64) {
 		go func() {
 			replies, took, err := p.openReplies(ctx, vu, s.Series())
 			if err != nil {
+				s.Series().Unsent("request", 1, due, p.conn.address.Driver.KindOf(err))
 				settle(nil, err)
 				return
 			}
@@ -81,7 +82,6 @@ func (p *producer) openReplies(ctx context.Context, vu uint64, series *engine.Se
 	asked, run := driver.Now(), p.conn.in.run
 	opened, err := run.Replies(ctx, p.conn.endpoint(name), p.config.Topic, p.named, series)
 	if err != nil {
-		series.Fail("request", p.conn.address.Driver.KindOf(err))
 		return nil, 0, err
 	}
 	topic := cmp.Or(p.named, "topics of their own")

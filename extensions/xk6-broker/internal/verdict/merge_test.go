@@ -8,6 +8,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason/reasontest"
 )
 
 // What the processes have read back of a store adds up, though no ledger knows of it.
@@ -35,5 +36,9 @@ func TestWhatIsReadBackAddsUp(t *testing.T) {
 	}
 	if total := Total(merged); !total.OnlySends || total.Groups[0].Group != account.ReadBack || total.Groups[0].Lost != 7 {
 		t.Errorf("%+v", total.Groups)
+	}
+	Judge(merged, Circumstances{})
+	if v := merged.Verdict; reasontest.Has(v.Reasons, "drained") || !reasontest.Has(v.Notes(), "lost count=7 total=150") {
+		t.Errorf("%+v", v.Reasons)
 	}
 }
