@@ -16,7 +16,7 @@ export const study = {
     citation: 'Jay Kreps, Benchmarking Apache Kafka: 2 Million Writes Per Second (On Three Cheap Machines), LinkedIn Engineering, 27 April 2014',
     url: 'https://engineering.linkedin.com/kafka/benchmarking-apache-kafka-2-million-writes-second-three-cheap-machines',
   },
-  original: 'Kafka 0.8.1, one producer and one consumer, 5,000 messages. A critique (http://www.jasongj.com/2015/01/02/Kafka深度解析) notes that neither partitions, nor replicas, nor whether these are synchronous is stated, on which the latency depends: only what is committed is consumed',
+  original: 'Kafka 0.8.1, one producer and one consumer, 5,000 messages. A critique (http://www.jasongj.com/2015/01/02/Kafka深度解析) notes that neither partitions, nor replicas, nor whether these are synchronous is stated, on which the latency depends: only what is committed is consumed. By the published commands the topic had 6 partitions and 3 replicas',
   question: 'How does the end-to-end latency depend on partitions, replicas and acknowledgements?',
   brokers: ['kafka-cluster'],
   claims: ['2 ms median, 3 ms p99, 14 ms p99.9.'],

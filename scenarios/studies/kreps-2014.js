@@ -32,7 +32,7 @@ export const study = {
   brokers: ['kafka-cluster'],
   claims: [
     'Three replicas that are written asynchronously cost a producer little; to wait for all of them costs about half.',
-    'Three producers write nearly three times as much as one, and three consumers read nearly three times as much.',
+    'Three producers write 2.6 times as much as one with as many replicas, and three consumers read 2.8 times as much.',
     'A consumer beside a producer costs the producer next to nothing.',
     'With the size of a record, records a second fall and bytes a second rise; at 10 bytes the CPU is the limit.',
     'The rate does not depend on how much is stored already.',
@@ -40,7 +40,7 @@ export const study = {
   changed: [
     'Brokers, load generator and all disks are one machine here, so that the three brokers, and whatever reads and writes, share its CPUs. Further producers and consumers cannot bring further machines.',
     'The three producers and three consumers that were processes on three machines are VUs of one process of k6.',
-    'Kafka is a current one (KRaft), and its client franz-go instead of the Java client.',
+    'Kafka is a later one (KRaft), and its client franz-go instead of the Java client.',
     'A record has 40 bytes of the trace stamp within its size; one of 10 bytes has none.',
     'The 64 MiB of the producer\'s buffer are a number of messages here, at most 671,088.',
     `The test of stored data has ${stored / million} million records at full size instead of 50,000 million: STORED says how many.`,
@@ -70,8 +70,8 @@ export const study = {
     },
     {
       name: 'sizes', title: 'Size of a record', script: '../throughput.js', settings: { ...usual, BROKER_URL: url('leader', 128000) }, base: '100 bytes',
-      note: `As many messages of each size as ${volume} MiB hold, and 1000 MiB at full size. Bytes are those that were handed to the client.`,
-      columns: [{ title: 'records', measured: 'confirmed rate' }, { title: 'bytes', measured: 'bytes_sent rate' }],
+      note: `As many messages of each size as ${volume} MiB hold, and 1000 MiB at full size, with three replicas and batches of 128,000 bytes.`,
+      columns: [{ title: 'records', measured: 'confirmed rate' }],
       cells: [10, 100, 1000, 10000, 100000].map((size) => ({
         name: `${size} bytes`, settings: { SIZE: size, MESSAGES: Math.max(1000, Math.round((volume * 1024 * 1024) / size)), IN_FLIGHT: window(size) },
       })),
@@ -79,7 +79,7 @@ export const study = {
     {
       name: 'stored', title: 'Rate against what is stored', script: '../throughput.js',
       settings: { ...usual, BROKER_URL: url(), MESSAGES: scaled(stored), PARTS: 10 },
-      note: 'One run, of which each column is a tenth; what is stored by then is three times what was sent, with 22 bytes and more to each record.',
+      note: 'Each column is a tenth of a run. Three times what was sent is stored by then, with 22 bytes and more to each record.',
       columns: [1, 2, 4, 6, 8, 10].map((part) => ({ title: `tenth ${part}`, measured: 'confirmed rate', phase: `part ${part}` })),
       cells: [{ name: 'one, three replicas asynchronously' }],
     },

@@ -95,7 +95,7 @@ function charts(table) {
       made.push(cartesian(table.Title, 'line', percentiles.map((column) => column.title), unit, rows.map((row, i) => ({ name: row, data: percentiles.map((column) => column.values[i] * scale) }))));
     }
   }
-  if (made.length === 0 && rows.length > 1) made.push(cartesian(`${table.Title}: ${all[0].title}`, 'bar', rows, '/s', [{ name: all[0].title, data: all[0].values }]));
+  if (made.length === 0 && rows.length > 1 && all[0].texts.some((each) => each.includes('/s'))) made.push(cartesian(`${table.Title}: ${all[0].title}`, 'bar', rows, '/s', [{ name: all[0].title, data: all[0].values }]));
   return made;
 }
 
@@ -120,7 +120,7 @@ function overview(tables) {
   if (systems.length < 4) return '';
   systems.sort((a, b) => a.proof.localeCompare(b.proof) || b.most - a.most);
   const file = `${name}-0-1.svg`;
-  const option = cartesian('The most of each system', 'bar', systems.map((each) => `${each.title} (${each.proof.split(':')[0]})`), '/s', [{ name: systems[0].column, data: systems.map((each) => each.most) }]);
+  const option = cartesian('The most of each system', 'bar', systems.map((each) => `${each.title}${each.text.endsWith('?') ? ' ?' : ''} (${each.proof.split(':')[0]})`), '/s', [{ name: systems[0].column, data: systems.map((each) => each.most) }]);
   writeFileSync(join(out, file), svg(option, true));
   const rows = systems.map((each) => `| ${each.proof} | ${each.title} | ${each.text} | ${each.cell} |`);
   return `\n## Overview, by what a confirmation means\n\n![The most of each system](${file})\n\n| confirmed means | system | the most ${systems[0].column} | by |\n|---|---|---:|---|\n${rows.join('\n')}\n`;
@@ -134,6 +134,11 @@ const command = (line) => {
   return `    make study STUDY=${name}${scale ? ` SCALE=${scale}` : ''}`;
 };
 let text = readFileSync(join(folder, 'tables.md'), 'utf8').split('\n## Every run')[0].replace(/^k6 x broker study.*$/m, command);
+text = text.replace(/^(Compare ratios within the study.*)$/m, '$1 [The codes](../../verdicts.md), [what a confirmation proves](../../brokers.md#what-does-confirmed-prove).');
+study.Tables.filter((table) => table.Rows.length === 0).forEach(({ Title }) => { // of a broker that is not here
+  const [before, after] = text.split(`\n## ${Title}\n`);
+  text = before + (after.includes('\n## ') ? after.slice(after.indexOf('\n## ')) : '');
+});
 study.Tables.slice(0, -1).forEach((table, i) => {
   const images = charts(table).map((option, k) => {
     const file = `${name}-${i + 1}-${k + 1}.svg`;

@@ -20,7 +20,8 @@ func (r *Run) write() error {
 			{Text: s.Original},
 			{Text: r.Command},
 			{Text: "Compare ratios within the study: the published numbers were measured on another machine. " +
-				"✗ is a run that is not valid, with the reasons. ? is a value that is not reliable."},
+				"✗ is a run that is not valid, with the reasons. ? is a value that is not reliable; a rate or count with ? is " +
+				"of a run of which only the latencies are not. – is not published, has too few samples, or is of a run that is not valid."},
 		}
 	}
 	var left []string
