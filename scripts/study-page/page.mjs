@@ -75,7 +75,8 @@ function charts(table) {
   const all = columns(table).filter((column) => known(column.values).length > 0);
   const rows = table.Rows.map((row) => row[0].Text.replace(/ ✗.*/, ' ✗'));
   if (all.length === 0) return [];
-  if (rows.length > 2 && rows.every((row) => /^\d+ × \d+( ✗)?$/.test(row))) return [heat(`${table.Title}: ${all[0].title}`, table.Rows, all[0])];
+  const pairs = rows.map((row) => row.match(/^(\d+) × (\d+)( ✗)?$/) ?? []);
+  if (new Set(pairs.map((pair) => pair[1])).size > 1 && new Set(pairs.map((pair) => pair[2])).size > 1) return [heat(`${table.Title}: ${all[0].title}`, table.Rows, all[0])];
   const percentiles = all.filter((column) => /^(p[\d.]+|tenth \d+)$/.test(column.title));
   const made = [];
   if (rows.length > 1) {
@@ -89,7 +90,7 @@ function charts(table) {
   if (percentiles.length > 1 && rows.length > 0) {
     const scale = isDuration(percentiles[0]) ? 1e-6 : 1;
     const unit = scale === 1 ? '/s' : 'ms';
-    if (rows.length > colours.length) {
+    if (rows.length > colours.length || rows.length > 1 && percentiles.length === 2) {
       made.push(cartesian(table.Title, 'bar', rows, unit, percentiles.map((column) => ({ name: column.title, data: column.values.map((v) => v * scale) }))));
     } else if (percentiles.length > 2) {
       made.push(cartesian(table.Title, 'line', percentiles.map((column) => column.title), unit, rows.map((row, i) => ({ name: row, data: percentiles.map((column) => column.values[i] * scale) }))));
