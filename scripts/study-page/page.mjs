@@ -37,7 +37,7 @@ const known = (values) => values.filter((v) => Number.isFinite(v) && v > 0);
 // shown leaves a gap for a value that is not known. A row of a run that is not valid keeps its ✗.
 const shown = (v) => (Number.isFinite(v) && v > 0 ? v : '-');
 
-// cartesian draws lines or bars, many bars horizontally.
+// cartesian draws lines or bars, many bars horizontally. A bar has no length on a logarithmic axis, so it is a point there.
 function cartesian(title, kind, ticks, unit, series) {
   const values = known(series.flatMap((each) => each.data));
   const isLog = Math.max(...values) > 30 * Math.min(...values);
@@ -51,7 +51,7 @@ function cartesian(title, kind, ticks, unit, series) {
     grid: { left: 40, right: 70, top: 80 + 22 * Math.floor(series.length / 4), bottom: 20, containLabel: true },
     xAxis: horizontal ? numbers : categories,
     yAxis: horizontal ? categories : numbers,
-    series: series.map((each) => ({ type: kind, symbolSize: 7, ...each, data: each.data.map(shown) })),
+    series: series.map((each) => ({ type: kind === 'bar' && isLog ? 'scatter' : kind, symbolSize: 7, ...each, data: each.data.map(shown) })),
   };
 }
 
@@ -70,7 +70,8 @@ function heat(title, rows, column) {
   };
 }
 
-// charts returns the charts of a table: a heat map of pairs; multiples of the base; a curve for each row with several columns of one unit; or bars.
+// charts returns the charts of a table: a heat map of pairs; multiples of the base; a curve for each row with several columns of one unit,
+// dashed for the columns "sent ..."; or bars.
 function charts(table) {
   const all = columns(table).filter((column) => known(column.values).length > 0);
   const rows = table.Rows.map((row) => row[0].Text.replace(/ ✗.*/, ' ✗'));
@@ -93,7 +94,9 @@ function charts(table) {
     if (rows.length > colours.length || rows.length > 1 && percentiles.length === 2) {
       made.push(cartesian(table.Title, 'bar', rows, unit, percentiles.map((column) => ({ name: column.title, data: column.values.map((v) => v * scale) }))));
     } else if (percentiles.length > 2) {
-      made.push(cartesian(table.Title, 'line', percentiles.map((column) => column.title), unit, rows.map((row, i) => ({ name: row, data: percentiles.map((column) => column.values[i] * scale) }))));
+      const curves = (prefix, style) => rows.map((row, i) => ({ name: row, ...style, data: percentiles.map(({ title }) => all.find((column) => column.title === prefix + title)?.values[i] * scale) }));
+      const sent = all.some((column) => column.title.startsWith('sent p')) ? curves('sent ', { lineStyle: { type: 'dashed' }, symbol: 'emptyCircle' }) : [];
+      made.push(cartesian(table.Title + (sent.length > 0 ? ' (dashed: from when it was sent)' : ''), 'line', percentiles.map((column) => column.title), unit, [...curves('', { symbol: 'circle' }), ...sent]));
     }
   }
   if (made.length === 0 && rows.length > 1 && all[0].texts.some((each) => each.includes('/s'))) made.push(cartesian(`${table.Title}: ${all[0].title}`, 'bar', rows, '/s', [{ name: all[0].title, data: all[0].values }]));
@@ -118,7 +121,7 @@ function overview(tables) {
     const row = table.Rows[first.values.indexOf(most)].map((cell) => cell.Text);
     return [{ title: table.Title, proof: row.at(-1), cell: row[0].split(' ✗')[0], most, text: first.texts[first.values.indexOf(most)], column: first.title }];
   });
-  if (systems.length < 4) return '';
+  if (systems.length < 4 || systems.every((each) => each.proof === systems[0].proof)) return '';
   systems.sort((a, b) => a.proof.localeCompare(b.proof) || b.most - a.most);
   const file = `${name}-0-1.svg`;
   const option = cartesian('The most of each system', 'bar', systems.map((each) => `${each.title}${each.text.endsWith('?') ? ' ?' : ''} (${each.proof.split(':')[0]})`), '/s', [{ name: systems[0].column, data: systems.map((each) => each.most) }]);

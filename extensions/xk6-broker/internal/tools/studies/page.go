@@ -75,7 +75,7 @@ func (r *Run) sweep(page *cells.Page) cells.Table {
 // table returns the table of a test. A row with a run that is not valid has the reason.
 func (r *Run) table(t *Test) cells.Table {
 	table := cells.Table{Title: t.Title, Note: t.Note, Heads: []string{""}}
-	measured := cells.Measured(t.Columns, r.runs...)
+	measured := cells.Measured(t.Columns, r.runsOf(t.Cells...)...)
 	columns := slices.DeleteFunc(slices.Clone(t.Columns), func(c *cells.Column) bool {
 		return !t.publishes(c) && !slices.Contains(measured, c)
 	})

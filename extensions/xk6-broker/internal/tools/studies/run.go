@@ -170,10 +170,10 @@ func (r *Run) facts(ctx context.Context) (cells.Facts, error) {
 	return facts, nil
 }
 
-// runsOf returns the runs of a cell.
-func (r *Run) runsOf(c *Cell) (all []cells.Outcome) {
+// runsOf returns the runs of cells.
+func (r *Run) runsOf(some ...*Cell) (all []cells.Outcome) {
 	for _, o := range r.runs {
-		if o.Row == c.row {
+		if slices.ContainsFunc(some, func(c *Cell) bool { return o.Row == c.row }) {
 			all = append(all, o)
 		}
 	}
